@@ -1,4 +1,4 @@
-//! Imports: all or nothing, beside the work of others, and undone as one; and a copy that takes the store's place.
+//! Imports: all or nothing, beside the work of others, and undone as one.
 
 use std::time::{Duration, Instant};
 
@@ -6,13 +6,12 @@ use chat::{ChatEvent, Failure, FolderRecord, PresetRecord, RunningImport, Store,
 use serde_json::value::RawValue;
 use store::{ChosenPreset, faults};
 
-use crate::beside::Beside;
-use crate::scripted::{Bench, Script, Step, TIMING, TODAY};
+use crate::scripted::{Bench, Script, TIMING, TODAY};
 
-const DAY: &str = "2026-03-05";
+pub const DAY: &str = "2026-03-05";
 
 /// Chats as another store has them.
-fn chats(count: usize, text: &str) -> Vec<WholeChat> {
+pub fn chats(count: usize, text: &str) -> Vec<WholeChat> {
     let other = Store::in_memory().unwrap();
     for at in 0..count {
         let chat = other
@@ -26,7 +25,7 @@ fn chats(count: usize, text: &str) -> Vec<WholeChat> {
     all.map(|chat| records.read(chat).unwrap()).collect()
 }
 
-fn add(store: &Store, chat: chat::ChatId, text: &str) {
+pub fn add(store: &Store, chat: chat::ChatId, text: &str) {
     let parent = store.chats().get(chat).unwrap().leaf;
     let message = store::NewMessage {
         chat,
@@ -40,7 +39,7 @@ fn add(store: &Store, chat: chat::ChatId, text: &str) {
     store.messages().add(&message).unwrap();
 }
 
-fn import(bench: &Bench, chats: Vec<WholeChat>) -> Result<chat::ImportCounts, Failure> {
+pub fn import(bench: &Bench, chats: Vec<WholeChat>) -> Result<chat::ImportCounts, Failure> {
     let mut import = RunningImport::begin(&bench.chat)?;
     for whole in chats {
         import.add(whole)?;
@@ -48,7 +47,7 @@ fn import(bench: &Bench, chats: Vec<WholeChat>) -> Result<chat::ImportCounts, Fa
     import.finish()
 }
 
-fn titles(bench: &Bench) -> Vec<String> {
+pub fn titles(bench: &Bench) -> Vec<String> {
     let chats = bench.chat.snapshot().unwrap().chats;
     let mut titles: Vec<_> = chats.into_iter().map(|chat| chat.title).collect();
     titles.sort();
@@ -95,216 +94,9 @@ fn an_import_is_there_at_once_and_undone_as_one() {
     );
 }
 
-#[test]
-fn what_is_here_already_is_left_out_and_what_went_on_is_added() {
-    let bench = Bench::new();
-    let chats = chats(3, "x");
-    import(&bench, chats.clone()).unwrap();
-    let again = import(&bench, chats.clone()).unwrap();
-    assert_eq!((again.added, again.known, again.changed), (0, 3, 0));
-    // Whoever goes on here has all that the file has.
-    let first = bench.chat.snapshot().unwrap().chats[0].id;
-    let mut bench = bench;
-    bench.ask(Some(first), "And how long?");
-    assert_eq!(import(&bench, chats.clone()).unwrap().known, 3);
-    // Whoever went on there has more.
-    let mut more = chats;
-    let mut message = more[0].messages[0].clone();
-    message.id = 2;
-    message.parent = Some(1);
-    message.text = "Later".into();
-    more[0].messages.push(message);
-    more[0].chat.leaf = Some(2);
-    for known in [2, 3] {
-        let counts = import(&bench, more.clone()).unwrap();
-        assert_eq!((counts.added, counts.known), (3 - known, known));
-    }
-    assert_eq!(titles(&bench).len(), 4);
-    // One that was deleted comes again.
-    let all: Vec<_> = bench
-        .chat
-        .snapshot()
-        .unwrap()
-        .chats
-        .iter()
-        .map(|chat| chat.id)
-        .collect();
-    bench.chat.delete(all).unwrap();
-    assert_eq!(import(&bench, more).unwrap().added, 3);
-}
-
-/// The chats with one more message behind the first of them.
-fn gone_on(mut chats: Vec<WholeChat>, text: &str) -> Vec<WholeChat> {
-    let chat = &mut chats[0];
-    let last = chat.messages.last().unwrap().clone();
-    chat.messages.push(store::MessageRecord {
-        id: last.id + 1,
-        parent: Some(last.id),
-        text: text.into(),
-        ..last
-    });
-    chat.chat.leaf = Some(last.id + 1);
-    chats
-}
-
-#[test]
-fn a_chat_that_comes_twice_in_one_import_is_added_once() {
-    let bench = Bench::new();
-    let [a] = &chats(1, "x")[..] else { panic!() };
-    import(&bench, vec![a.clone()]).unwrap();
-    let b = gone_on(vec![a.clone()], "Later").remove(0);
-    let counts = import(&bench, vec![b.clone(), b.clone()]).unwrap();
-    assert_eq!((counts.added, counts.changed, counts.known), (1, 1, 1));
-    // The same where none of them is here.
-    let bench = Bench::new();
-    let counts = import(&bench, vec![a.clone(), b.clone(), b.clone(), a.clone()]).unwrap();
-    assert_eq!((counts.added, counts.changed, counts.known), (2, 1, 2));
-    assert_eq!(import(&bench, vec![b, a.clone()]).unwrap().known, 2);
-}
-
-#[test]
-fn states_of_one_chat_in_one_import_have_uids_of_their_own() {
-    let bench = Bench::new();
-    let a = chats(1, "x").remove(0);
-    let mut all: Vec<_> = ["B", "C", "D"]
-        .map(|text| gone_on(vec![a.clone()], text).remove(0))
-        .into();
-    // One that has the uid which a later state would get.
-    let mut taken = chats(1, "y").remove(0);
-    taken.chat.uid = store::later_uid(&a.chat.uid, 2);
-    all.insert(1, taken);
-    all.insert(0, a);
-    assert_eq!(import(&bench, all.clone()).unwrap().added, 5);
-    let uids: std::collections::BTreeSet<String> = bench
-        .chat
-        .snapshot()
-        .unwrap()
-        .chats
-        .iter()
-        .map(|chat| bench.chat.record(chat.id).unwrap().chat.uid)
-        .collect();
-    assert_eq!(uids.len(), 5, "{uids:?}");
-    assert_eq!(import(&bench, all).unwrap().known, 5);
-}
-
-#[test]
-fn many_states_of_one_chat_take_as_long_as_many_chats() {
-    let took = |chats: Vec<WholeChat>| {
-        let (bench, count) = (Bench::new(), chats.len());
-        let begun = Instant::now();
-        assert_eq!(import(&bench, chats).unwrap().added, count);
-        begun.elapsed()
-    };
-    let first = chats(1, "x").remove(0);
-    let states = (0..3000).map(|at| gone_on(vec![first.clone()], &at.to_string()).remove(0));
-    let states: Vec<_> = states.collect();
-    let mut apart = states.clone();
-    for (at, whole) in apart.iter_mut().enumerate() {
-        whole.chat.uid = at.to_string();
-    }
-    let (apart, states) = (took(apart), took(states));
-    assert!(
-        states < 3 * apart,
-        "{states:?}, and {apart:?} of as many chats"
-    );
-}
-
-/// Two chats of one store: "first", "second", "third", and a summary of it up to "second".
-fn summed_up() -> Vec<WholeChat> {
-    let mut both = chats(2, "x");
-    let [of, summary] = &mut both[..] else {
-        panic!()
-    };
-    for (id, text) in [(2, "second"), (3, "third")] {
-        let message = store::MessageRecord {
-            id,
-            parent: Some(1),
-            text: text.into(),
-            ..of.messages[0].clone()
-        };
-        of.messages.push(message);
-    }
-    of.chat.leaf = Some(2);
-    summary.messages[0].prompt_leaf = Some(store::MessagePlace {
-        chat: of.chat.uid.clone(),
-        message: 2,
-    });
-    summary.chat.continues = Some(of.chat.uid.clone());
-    both
-}
-
-/// What the summary is of, by the text of its message; `None`: nothing.
-fn summed_up_message(bench: &Bench, title: &str) -> Option<String> {
-    let chats = bench.chat.snapshot().unwrap().chats;
-    let records: Vec<_> = chats
-        .iter()
-        .map(|chat| bench.chat.record(chat.id).unwrap())
-        .collect();
-    let summary = records.iter().find(|it| it.chat.title == title).unwrap();
-    let place = summary.messages[0].prompt_leaf.clone()?;
-    let of = records.iter().find(|it| it.chat.uid == place.chat).unwrap();
-    assert_eq!(summary.chat.continues.as_ref(), Some(&of.chat.uid));
-    Some(of.messages[place.message as usize - 1].text.clone())
-}
-
-fn chat_titled(bench: &Bench, title: &str) -> chat::ChatId {
+pub fn chat_titled(bench: &Bench, title: &str) -> chat::ChatId {
     let chats = bench.chat.snapshot().unwrap().chats;
     chats.iter().find(|it| it.title == title).unwrap().id
-}
-
-#[test]
-fn a_summary_that_is_imported_again_is_of_the_chat_that_came_with_it() {
-    let both = summed_up();
-    let [of, summary] = [0, 1].map(|at| both[at].chat.title.clone());
-    let second = Some("second".to_owned());
-
-    let bench = Bench::new();
-    import(&bench, both.clone()).unwrap();
-    assert_eq!(summed_up_message(&bench, &summary), second);
-    // The chat is here in another state: it is added beside that one.
-    let view = bench.chat.open_chat(chat_titled(&bench, &of)).unwrap();
-    let message = view.messages.iter().find(|it| it.text == "second").unwrap();
-    bench.chat.delete_message(message.id).unwrap();
-    bench.chat.delete([chat_titled(&bench, &summary)]).unwrap();
-    let counts = import(&bench, both.clone()).unwrap();
-    assert_eq!((counts.added, counts.changed), (2, 1));
-    assert_eq!(summed_up_message(&bench, &summary), second);
-
-    // All that it says is here, at other places: before the summary, and after it.
-    for at_end in [false, true] {
-        let bench = Bench::new();
-        import(&bench, vec![both[0].clone()]).unwrap();
-        let mut shorter = both.clone();
-        shorter[0].messages.remove(0);
-        for (place, message) in (1..).zip(&mut shorter[0].messages) {
-            (message.id, message.parent) = (place, None);
-        }
-        shorter[0].chat.leaf = Some(1);
-        shorter[1].messages[0].prompt_leaf.as_mut().unwrap().message = 1;
-        if at_end {
-            shorter.reverse();
-        }
-        let counts = import(&bench, shorter).unwrap();
-        assert_eq!((counts.added, counts.known), (1, 1));
-        assert_eq!(summed_up_message(&bench, &summary), second);
-    }
-
-    // Of two exports in one import, each summary is of the state that came with it.
-    let bench = Bench::new();
-    let mut later = both.clone();
-    later[0].messages.remove(0);
-    for (place, message) in (1..).zip(&mut later[0].messages) {
-        (message.id, message.parent) = (place, None);
-        message.text += " edited";
-    }
-    later[0].chat.leaf = Some(1);
-    later[1].chat.uid = "another".into();
-    later[1].chat.title = "Another".into();
-    later[1].messages[0].prompt_leaf.as_mut().unwrap().message = 1;
-    import(&bench, [both, later].concat()).unwrap();
-    assert_eq!(summed_up_message(&bench, &summary), second);
-    let edited = Some("second edited".to_owned());
-    assert_eq!(summed_up_message(&bench, "Another"), edited);
 }
 
 #[test]
@@ -508,20 +300,6 @@ fn a_chat_without_a_title_gets_one_of_its_first_words() {
 }
 
 #[test]
-fn a_message_that_was_deleted_here_comes_back_with_an_earlier_export() {
-    let bench = Bench::new();
-    let all = chats(1, "x");
-    import(&bench, all.clone()).unwrap();
-    let chat = bench.chat.snapshot().unwrap().chats[0].id;
-    let message = bench.chat.open_chat(chat).unwrap().messages[0].id;
-    bench.chat.delete_message(message).unwrap();
-    assert!(bench.chat.record(chat).unwrap().messages.is_empty());
-    let counts = import(&bench, all.clone()).unwrap();
-    assert_eq!((counts.added, counts.changed), (1, 1));
-    assert_eq!(import(&bench, all).unwrap().known, 1);
-}
-
-#[test]
 fn an_import_that_ends_before_it_is_whole_leaves_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("goldcrest.db");
@@ -574,117 +352,6 @@ fn others_are_served_while_chats_are_imported() {
     assert!(longest < Duration::from_secs(2), "{longest:?}");
 }
 
-/// A store on a file with one chat, and a copy of it as it was before it had one.
-fn restorable() -> (tempfile::TempDir, std::path::PathBuf, Bench) {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("goldcrest.db");
-    let store = Store::open(&path).unwrap();
-    let before = store.chats().create("Before", DAY, 100).unwrap();
-    add(&store, before, "x");
-    chat::back_up(&path, DAY, "14:05").unwrap();
-    let mut bench = Bench::start(store, &Script::default(), TODAY);
-    bench.until_ready();
-    bench.ask(None, "After");
-    (folder, path, bench)
-}
-
-#[test]
-fn a_copy_takes_the_stores_place_without_a_restart() {
-    let (_folder, path, mut bench) = restorable();
-    let copies = chat::good_copies(&path);
-    assert_eq!(copies[0].name, "manual-2026-03-05-14.05.db");
-    assert_eq!(
-        (copies[0].day.as_deref(), copies[0].time.as_deref()),
-        (Some(DAY), Some("14:05"))
-    );
-    bench
-        .chat
-        .rename(bench.chat.snapshot().unwrap().chats[0].id, "Renamed")
-        .unwrap();
-    let kept = bench.chat.restore_copy(&path, &copies[0].name).unwrap();
-    assert_eq!(titles(&bench), ["Before"]);
-    assert_eq!(
-        bench.chat.undo().unwrap(),
-        None,
-        "what was changed before is not there"
-    );
-    // What was there is kept, and what is written now is in the file.
-    bench.ask(None, "Later");
-    bench.chat.shutdown();
-    let titles = |path: &std::path::Path| {
-        let mut titles: Vec<_> = Store::open(path)
-            .unwrap()
-            .chats()
-            .list()
-            .unwrap()
-            .into_iter()
-            .map(|chat| chat.title)
-            .collect();
-        titles.sort();
-        titles
-    };
-    assert_eq!(titles(&path), ["Before", "Later"]);
-    assert_eq!(titles(&kept), ["Before", "Renamed"]);
-}
-
-#[test]
-fn what_was_there_is_listed_even_if_it_was_read_meanwhile() {
-    let (_folder, path, mut bench) = restorable();
-    let reads = store::StoreSnapshot::take(&path).unwrap();
-    bench.ask(None, "In the journal");
-    bench
-        .chat
-        .restore_copy(&path, "manual-2026-03-05-14.05.db")
-        .unwrap();
-    drop(reads);
-    let listed = chat::listed_copies(&path);
-    let aside = listed
-        .iter()
-        .find(|copy| copy.reason == chat::CopyReason::SetAside);
-    assert_eq!(aside.map(|copy| copy.chats), Some(3));
-}
-
-#[test]
-fn a_copy_that_is_not_there_changes_nothing_and_neither_does_one_while_an_answer_is_written() {
-    let (_folder, path, mut bench) = restorable();
-    let before = titles(&bench);
-    let missing = bench.chat.restore_copy(&path, "day-2000-01-01.db");
-    assert!(missing.unwrap_err().message.contains("was not restored"));
-    assert_eq!(titles(&bench), before);
-    bench.script.answer([Step::Say("Well"), Step::Wait]);
-    let chat = bench.chat.snapshot().unwrap().chats[0].id;
-    bench.chat.send(Some(chat), "Go on", false).unwrap();
-    let failure = bench
-        .chat
-        .restore_copy(&path, "manual-2026-03-05-14.05.db")
-        .unwrap_err();
-    assert!(
-        failure.message.contains("answer is still being written"),
-        "{failure}"
-    );
-    assert!(!path.with_extension("unfinished").exists());
-    bench.chat.stop(chat).unwrap();
-    bench.until(|event| matches!(event, ChatEvent::Ended { .. }));
-    assert_eq!(titles(&bench), before);
-}
-
-#[test]
-fn the_store_is_left_for_its_copy_or_goes_on_where_that_fails() {
-    let (_folder, path, bench) = restorable();
-    let failed = bench.chat.leave_store(|_| Err(Failure::other("no room")));
-    assert_eq!(failed.unwrap_err().message, "no room");
-    assert_eq!(titles(&bench).len(), 2);
-    let copied = bench.chat.leave_store(|file| {
-        // Nothing is in a journal beside it.
-        assert!(!file.with_extension("db-wal").exists());
-        Ok(())
-    });
-    copied.unwrap();
-    let closed = bench.chat.snapshot().unwrap_err();
-    assert!(closed.message.contains("closing"), "{closed}");
-    assert_eq!(Store::open(&path).unwrap().chats().list().unwrap().len(), 2);
-}
-
 #[test]
 fn nothing_is_purged_while_an_import_is_written() {
     let mut bench = Bench::new();
@@ -703,82 +370,4 @@ fn nothing_is_purged_while_an_import_is_written() {
     for chat in bench.chat.snapshot().unwrap().chats {
         assert_eq!(bench.chat.open_chat(chat.id).unwrap().messages.len(), 1);
     }
-}
-
-#[test]
-fn what_comes_while_the_store_is_left_is_refused() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("goldcrest.db");
-    let mut bench = Bench::on_file(&path, &Script::default());
-    bench.until_ready();
-    let (begun, wait) = std::sync::mpsc::channel();
-    let leaving = bench.chat.clone();
-    let left = std::thread::spawn(move || {
-        leaving.leave_store(move |_| {
-            begun.send(()).unwrap();
-            std::thread::sleep(Duration::from_millis(100));
-            Ok(())
-        })
-    });
-    wait.recv().unwrap();
-    let refused = bench.chat.send(None, "How heavy?", true).unwrap_err();
-    assert!(refused.message.contains("is closing"), "{refused}");
-    left.join().unwrap().unwrap();
-}
-
-#[test]
-fn a_copy_does_not_take_the_stores_place_while_a_branch_is_copied() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("goldcrest.db");
-    let store = Store::open(&path).unwrap();
-    let long = store.chats().create("Long", DAY, 100).unwrap();
-    let fill = |store: &Store| {
-        (0..3000).for_each(|at| add(store, long, &at.to_string()));
-        Ok::<_, store::StoreError>(())
-    };
-    store.transaction(fill).unwrap();
-    let leaf = store.chats().get(long).unwrap().leaf.unwrap();
-    chat::back_up(&path, DAY, "14:05").unwrap();
-    let mut bench = Bench::start(store, &Script::default(), TODAY);
-    bench.until_ready();
-    let handle = bench.chat.clone();
-    let fork = std::thread::spawn(move || handle.fork(leaf).unwrap());
-    let refused = loop {
-        // It is asked between two parts of the copy.
-        match bench.chat.may_leave_store() {
-            Err(failure) => break failure.message,
-            Ok(()) => assert!(!fork.is_finished(), "never refused"),
-        }
-    };
-    assert!(
-        refused.contains("a new chat is still being made"),
-        "{refused}"
-    );
-    assert_eq!(fork.join().unwrap().messages.len(), 3000);
-    let name = "manual-2026-03-05-14.05.db";
-    bench.chat.restore_copy(&path, name).unwrap();
-    assert_eq!(titles(&bench), ["Long"]);
-}
-
-#[test]
-fn what_waits_to_be_read_ahead_of_the_file_that_was_there_is_not_read() {
-    let (_folder, path, mut bench) = restorable();
-    let chat = chat_titled(&bench, "After");
-    let loaded = bench.script.slow_open();
-    bench.chat.open_model(chat::ModelChoice::DemoModel).unwrap();
-    bench.chat.read_ahead(Some(chat), "Where ", true).unwrap();
-    let name = chat::good_copies(&path).remove(0).name;
-    bench.chat.restore_copy(&path, &name).unwrap();
-    // The id is that of another chat now.
-    import(&bench, chats(1, "another")).unwrap();
-    assert_eq!(chat_titled(&bench, "Chat 0"), chat);
-    drop(loaded);
-    bench.until_ready();
-    bench.chat.read_ahead(None, "Here ", true).unwrap();
-    let new = Beside::ReadAhead(chat::ChatId(0), "Here".into());
-    let done = bench.script.beside().until(&new);
-    assert!(
-        !done.contains(&Beside::ReadAhead(chat, "Where".into())),
-        "{done:?}"
-    );
 }
