@@ -37,8 +37,10 @@ use snippet::Marker;
 
 /// How long a search may take: other requests to the store wait meanwhile.
 const LIMIT: Duration = Duration::from_millis(250);
-/// Messages that one pass over an index finds at most.
-const SCANNED: u32 = 10_000;
+/// Messages that one pass over an index finds at most, and how many of them at least, where all chats are found that are
+/// listed, for the numbers of their messages.
+const SCANNED: u32 = 20_000;
+const COUNTED: usize = 2_000;
 /// The first chats come with several of their hits, the others with one.
 const DETAILED_CHATS: usize = 30;
 const DETAILED_HITS: usize = 3;
@@ -56,8 +58,8 @@ impl Search<'_> {
     ///
     /// What has its signs as they were typed comes first. Then its words are looked for as beginnings of words, then
     /// within words; characters of Chinese, Japanese and Korean are found everywhere. In quotes, words stand together as
-    /// they are. Titles come before messages, and what is latest first: at most `limit` chats by their titles, and as many
-    /// by their messages. Deleted chats and messages are excluded.
+    /// they are. Titles come before messages, and what is latest first: at most `limit` chats, and a third of it more
+    /// where titles alone would take all. Deleted chats and messages are excluded.
     ///
     /// The query is text: but for quotes, nothing in it is syntax. Its first 32 words in its first
     /// 512 characters count; words of one or two letters are beginnings only. What is not found
@@ -84,7 +86,7 @@ impl Search<'_> {
                     if known.insert(message) {
                         found.push((number, message));
                     }
-                    Ok(())
+                    Ok(true)
                 })?;
             }
             Ok(())
@@ -130,7 +132,7 @@ impl Search<'_> {
                 self.titles(found, passes, *number)?;
             }
             for number in &numbers {
-                if found.others < found.limit {
+                if !found.is_full() {
                     self.messages(found, passes, *number)?;
                 }
             }
@@ -187,16 +189,19 @@ impl Search<'_> {
         passes: &[SearchPass],
         number: usize,
     ) -> rusqlite::Result<()> {
+        let mut scanned = 0;
         self.scan(&passes[number], None, SCANNED, |message, chat| {
+            scanned += 1;
+            found.more |= scanned == SCANNED as usize;
+            let is_full = found.is_full();
             if !found.messages.insert(message) {
-                return Ok(());
+                return Ok(true);
             }
-            let is_full = found.others >= found.limit;
             let known = match found.chats.entry(chat) {
                 Entry::Occupied(known) => known.into_mut(),
                 Entry::Vacant(_) if is_full => {
                     found.more = true;
-                    return Ok(());
+                    return Ok(scanned < COUNTED);
                 }
                 Entry::Vacant(new) => {
                     let read = self.found_chat(chat, number)?;
@@ -213,17 +218,17 @@ impl Search<'_> {
                     known.messages.push((number, message));
                 }
             }
-            Ok(())
+            Ok(true)
         })
     }
 
-    /// The messages that match, the latest first; with `chat` only its messages.
+    /// The messages that match, the latest first, as long as `each` wants more; with `chat` only its messages.
     fn scan(
         &self,
         pass: &SearchPass,
         chat: Option<ChatId>,
         limit: u32,
-        mut each: impl FnMut(MessageId, ChatId) -> rusqlite::Result<()>,
+        mut each: impl FnMut(MessageId, ChatId) -> rusqlite::Result<bool>,
     ) -> rusqlite::Result<()> {
         let index = pass.index.messages();
         if !self.has_others(pass, "message_search")? {
@@ -238,7 +243,9 @@ impl Search<'_> {
         let parameters = (&pass.all, &pass.others, chat.map(|chat| chat.0), limit);
         let mut rows = read.query(parameters)?;
         while let Some(row) = rows.next()? {
-            each(MessageId(row.get(0)?), ChatId(row.get(1)?))?;
+            if !each(MessageId(row.get(0)?), ChatId(row.get(1)?))? {
+                break;
+            }
         }
         Ok(())
     }
@@ -359,7 +366,7 @@ fn is_in_time(result: rusqlite::Result<()>) -> rusqlite::Result<bool> {
 
 /// What was found so far.
 struct Found {
-    /// Chats that are listed by their titles, and others, each.
+    /// Chats that are listed.
     limit: usize,
     titled: usize,
     others: usize,
@@ -381,6 +388,12 @@ impl Found {
             messages: HashSet::new(),
             more: false,
         }
+    }
+
+    /// Whether no other chat is listed for its messages.
+    fn is_full(&self) -> bool {
+        let left = self.limit.saturating_sub(self.titled);
+        self.others >= left.max(self.limit.div_ceil(3))
     }
 }
 

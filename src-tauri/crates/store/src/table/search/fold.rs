@@ -36,7 +36,7 @@ pub(super) struct Folded {
 struct Span {
     at: usize,
     original: Range<usize>,
-    is_ascii: bool,
+    is_plain: bool,
 }
 
 impl Folded {
@@ -47,7 +47,7 @@ impl Folded {
             spans.push(Span {
                 at: text.len(),
                 original,
-                is_ascii: matches!(piece, Piece::Ascii(_)),
+                is_plain: matches!(piece, Piece::Plain(_)),
             });
             piece.fold_into(&mut text);
         });
@@ -61,11 +61,11 @@ impl Folded {
         let place = |span: &Span, at: usize| span.original.start + (at - span.at);
         match (start, end) {
             (Some(start), Some(end)) => {
-                let from = match start.is_ascii {
+                let from = match start.is_plain {
                     true => place(start, folded.start),
                     false => start.original.start,
                 };
-                let to = match end.is_ascii {
+                let to = match end.is_plain {
                     true => place(end, folded.end),
                     false => end.original.end,
                 };
@@ -78,7 +78,7 @@ impl Folded {
     /// The beginning of the character, as a reader sees it, in which this byte of the original is.
     pub(super) fn character_start(&self, at: usize) -> usize {
         match self.before(at, |span| span.original.start) {
-            Some(span) if !span.is_ascii && span.original.contains(&at) => span.original.start,
+            Some(span) if !span.is_plain && span.original.contains(&at) => span.original.start,
             _ => at,
         }
     }
@@ -92,7 +92,8 @@ impl Folded {
 
 /// A part of a text that is folded by itself.
 enum Piece<'t> {
-    Ascii(&'t str),
+    /// Characters that are each folded to one of the same length.
+    Plain(&'t str),
     /// A grapheme cluster: what composes is together.
     Cluster(&'t str),
 }
@@ -100,11 +101,7 @@ enum Piece<'t> {
 impl Piece<'_> {
     fn fold_into(&self, folded: &mut String) {
         match self {
-            Piece::Ascii(text) => {
-                let at = folded.len();
-                folded.push_str(text);
-                folded[at..].make_ascii_lowercase();
-            }
+            Piece::Plain(text) => folded.extend(text.chars().filter_map(plain)),
             Piece::Cluster(text) => fold_cluster(text, folded),
         }
     }
@@ -112,27 +109,17 @@ impl Piece<'_> {
 
 /// The text in pieces, each with its bytes.
 fn pieces<'t>(text: &'t str, mut each: impl FnMut(Piece<'t>, Range<usize>)) {
-    let bytes = text.as_bytes();
     let mut at = 0;
-    while at < bytes.len() {
-        let ascii = bytes[at..]
-            .iter()
-            .take_while(|byte| byte.is_ascii())
-            .count();
-        let ends = at + ascii == bytes.len();
-        // Marks may follow the last ASCII character.
-        let plain = if ends { ascii } else { ascii.saturating_sub(1) };
-        if plain > 0 {
-            each(Piece::Ascii(&text[at..at + plain]), at..at + plain);
-            at += plain;
+    while at < text.len() {
+        let (length, ends) = plain_length(&text[at..]);
+        if length > 0 {
+            each(Piece::Plain(&text[at..at + length]), at..at + length);
+            at += length;
         }
         if ends {
             break;
         }
-        let mut end = at + 1;
-        while end < bytes.len() && !(bytes[end - 1].is_ascii() && bytes[end].is_ascii()) {
-            end += 1;
-        }
+        let end = at + other_length(&text[at..]);
         for (start, cluster) in text[at..end].grapheme_indices(true) {
             let start = at + start;
             each(Piece::Cluster(cluster), start..start + cluster.len());
@@ -141,14 +128,50 @@ fn pieces<'t>(text: &'t str, mut each: impl FnMut(Piece<'t>, Range<usize>)) {
     }
 }
 
-fn fold_cluster(cluster: &str, folded: &mut String) {
-    let mut characters = cluster.chars();
-    if let (Some(only), None) = (characters.next(), characters.next())
-        && is_folded(only)
-    {
-        folded.push(only);
-        return;
+/// The bytes of plain characters that a text begins with, and whether those are all. Marks may follow the last one, so it
+/// is left out where others come.
+fn plain_length(text: &str) -> (usize, bool) {
+    let mut last = 0;
+    for (at, c) in text.char_indices() {
+        if plain(c).is_none() {
+            return (last, false);
+        }
+        last = at;
     }
+    (text.len(), true)
+}
+
+/// The bytes up to the next two plain characters: there, no character goes on.
+fn other_length(text: &str) -> usize {
+    let mut is_after_plain = false;
+    for (at, c) in text.char_indices() {
+        let is_plain = plain(c).is_some();
+        if is_plain && is_after_plain {
+            return at;
+        }
+        is_after_plain = is_plain;
+    }
+    text.len()
+}
+
+/// The folded character of common ones that compose with none but marks, and keep their length.
+fn plain(c: char) -> Option<char> {
+    match c {
+        '\0'..='\u{7F}' => Some(c.to_ascii_lowercase()),
+        'Й' | 'й' => None,
+        'а'..='я' => Some(c),
+        'А'..='Я' => char::from_u32(u32::from(c) + 32),
+        '‘' | '’' | '“' | '”' | '–' | '—' | '、' | '。' | '「' | '」' => Some(c),
+        // Kana, ideographs and syllables.
+        '\u{3041}'..='\u{3096}'
+        | '\u{30A1}'..='\u{30FA}'
+        | '\u{4E00}'..='\u{9FFF}'
+        | '\u{AC00}'..='\u{D7A3}' => Some(c),
+        _ => None,
+    }
+}
+
+fn fold_cluster(cluster: &str, folded: &mut String) {
     let visible = |c: &char| !is_ignorable(*c) && !is_diacritic(*c);
     let lower: String = NFKD
         .normalize(cluster)
@@ -162,11 +185,6 @@ fn fold_cluster(cluster: &str, folded: &mut String) {
         .collect();
     // Syllables of Hangul, and kana with their marks, are one character again.
     folded.push_str(&NFC.normalize(&lower));
-}
-
-/// Common characters that folding does not change.
-fn is_folded(c: char) -> bool {
-    matches!(c, 'a'..='z' | '\u{3042}'..='\u{3096}' | '\u{30A1}'..='\u{30FA}' | '\u{4E00}'..='\u{9FFF}' | '\u{AC00}'..='\u{D7A3}')
 }
 
 /// Accents, and the points of Hebrew and Arabic.
@@ -247,9 +265,9 @@ mod tests {
         }
     }
 
-    /// Those of all planes that have characters but the last ones.
+    /// Those of the planes in which folding changes any.
     fn characters() -> impl Iterator<Item = char> {
-        '\0'..='\u{3FFFF}'
+        ('\0'..='\u{1FFFF}').chain('\u{2F800}'..='\u{2FA1F}')
     }
 
     #[test]
@@ -257,7 +275,9 @@ mod tests {
         for c in characters() {
             let once = fold(&c.to_string());
             assert_eq!(fold(&once), once, "{c:?}");
-            assert!(!is_folded(c) || once == c.to_string(), "{c:?}");
+            let mut cluster = String::new();
+            fold_cluster(&c.to_string(), &mut cluster);
+            assert_eq!(once, cluster, "{c:?}");
         }
     }
 
@@ -273,9 +293,22 @@ mod tests {
         }
         assert_eq!(
             (VERSION, hash),
-            (1, 9_443_193_282_723_163_389),
+            (1, 15_041_095_043_514_876_093),
             "folding has changed: count VERSION up"
         );
+    }
+
+    #[test]
+    fn marks_belong_to_the_character_before_them() {
+        for (text, folded) in [
+            ("и\u{306}й", "ии"),
+            ("жи\u{306}ж", "жиж"),
+            ("かか\u{3099}か", "かがか"),
+            ("가가\u{11A8}가", "가각가"),
+            ("水e\u{301}水x\u{301}", "水e水x"),
+        ] {
+            assert_eq!(fold(text), folded, "{text}");
+        }
     }
 
     #[test]

@@ -7,7 +7,7 @@ use super::query::Term;
 use super::words::{TokenKind, tokens};
 
 /// Bytes of a text that are looked through first, and then: most hits stand near the beginning.
-const PARTS: [usize; 3] = [2_000, 32_000, usize::MAX];
+const PARTS: [usize; 4] = [500, 4_000, 64_000, usize::MAX];
 /// Bytes between the first and the last hit of a snippet.
 const WINDOW: usize = 120;
 /// Characters before the first hit, and from there on, that a snippet shows.
