@@ -23,9 +23,11 @@ fn written(seconds: i64, zone: &TimeZone, format: &str) -> String {
     })
 }
 
-/// Unix seconds of an ISO date with its time.
+/// Unix seconds of an ISO date, with or without its time; where it names no time zone, that of the text is UTC.
 pub(crate) fn from_iso(text: &str) -> Option<i64> {
-    text.parse::<Timestamp>().ok().map(Timestamp::as_second)
+    let timestamp = text.parse::<Timestamp>().ok();
+    let timestamp = timestamp.or_else(|| TimeZone::UTC.to_timestamp(text.parse().ok()?).ok());
+    timestamp.map(Timestamp::as_second)
 }
 
 /// The ISO date of a moment, as chats have it.

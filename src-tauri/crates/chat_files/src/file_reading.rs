@@ -5,10 +5,15 @@ use serde::{Deserialize, Serialize};
 use store::{FolderRecord, PresetRecord, WholeChat};
 
 use crate::input::Counter;
-use crate::limits::cut_long_texts;
-use crate::options::OnProgress;
+use crate::limits::{cut_long_texts, shortened, title};
 use crate::read_error::ReadError;
 use crate::source::Source;
+use crate::source::draft::{ForeignChat, Outcome};
+
+/// Names that a report gives of what was left out.
+const MOST_NAMES: usize = 5;
+/// Characters of such a name.
+const LONGEST_NAME: usize = 60;
 
 /// What was read.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,6 +25,58 @@ pub struct Tally {
     pub empty: usize,
     /// Texts that were longer than a message can be, and were cut.
     pub cut: usize,
+    /// Messages that could not be read, by their chats.
+    pub unread_messages: LeftOut,
+    /// Chats that could not be read.
+    pub unread_chats: LeftOut,
+    /// Chats with more messages or more text than a chat can have.
+    pub large_chats: LeftOut,
+    /// Files of a folder or an archive that have no chats of a known program.
+    pub unknown_files: LeftOut,
+}
+
+/// What is left out of an import.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LeftOut {
+    /// How much that is.
+    pub count: usize,
+    /// Where it was, or what: the first few, as a sentence names them.
+    pub names: Vec<String>,
+    /// How many more names there would be.
+    pub others: usize,
+}
+
+impl LeftOut {
+    /// Adds what a title names.
+    pub(crate) fn add_titled(&mut self, count: usize, of: &str) {
+        let of = title(of);
+        let name = if of.is_empty() {
+            "a chat without a title".to_owned()
+        } else {
+            format!("“{}”", shortened(&of, LONGEST_NAME))
+        };
+        self.add(count, name);
+    }
+
+    /// Adds what a file, or a place in one, names.
+    pub(crate) fn add(&mut self, count: usize, name: String) {
+        self.count += count;
+        if self.names.len() < MOST_NAMES {
+            self.names.push(name);
+        } else {
+            self.others += 1;
+        }
+    }
+
+    /// Adds what another one has.
+    pub(crate) fn append(&mut self, other: LeftOut) {
+        self.count += other.count;
+        let names = other.names.len();
+        let room = MOST_NAMES.saturating_sub(self.names.len()).min(names);
+        self.names.extend(other.names.into_iter().take(room));
+        self.others += other.others + names - room;
+    }
 }
 
 /// What is in a file.
@@ -35,10 +92,8 @@ pub enum Item {
 /// What is being read, and who hears of it.
 pub(crate) struct FileReading<'a> {
     pub zone: &'a TimeZone,
-    pub counter: Counter,
-    pub total: u64,
+    pub counter: Counter<'a>,
     pub tally: Tally,
-    pub progress: &'a mut OnProgress<'a>,
     pub each: &'a mut dyn FnMut(Item) -> bool,
 }
 
@@ -47,8 +102,7 @@ impl FileReading<'_> {
     pub fn chat(&mut self, mut whole: WholeChat) -> Result<(), ReadError> {
         self.counter.begin_chat();
         self.tally.cut += cut_long_texts(&mut whole);
-        let goes_on = (self.progress)(self.counter.read().min(self.total), self.total);
-        if goes_on && (self.each)(Item::Chat(whole)) {
+        if self.counter.goes_on() && (self.each)(Item::Chat(whole)) {
             Ok(())
         } else {
             Err(ReadError::Stopped)
@@ -64,16 +118,24 @@ impl FileReading<'_> {
         }
     }
 
-    /// A chat of another program; `None`: it has no messages.
-    pub fn foreign(&mut self, source: Source, whole: Option<WholeChat>) -> Result<(), ReadError> {
+    /// Hands on a chat of another program, or counts why it is left out.
+    pub fn foreign(&mut self, source: Source, chat: ForeignChat) -> Result<(), ReadError> {
         self.source(source);
-        match whole {
-            Some(whole) => self.chat(whole),
-            None => {
-                self.tally.empty += 1;
-                Ok(())
+        self.counter.begin_chat();
+        let ForeignChat { title, unread, .. } = chat;
+        let tally = &mut self.tally;
+        match chat.outcome {
+            Outcome::Whole(whole) => {
+                if unread > 0 {
+                    tally.unread_messages.add_titled(unread, &title);
+                }
+                return self.chat(*whole);
             }
+            Outcome::TooLarge => tally.large_chats.add_titled(1, &title),
+            Outcome::Empty if unread > 0 => tally.unread_chats.add_titled(1, &title),
+            Outcome::Empty => tally.empty += 1,
         }
+        Ok(())
     }
 
     pub fn source(&mut self, source: Source) {

@@ -1,28 +1,61 @@
-//! Bytes on their way in: counted, and limited for each chat.
+//! Bytes on their way in: counted, limited, and stopped as soon as the caller wishes.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::io::{self, Read};
 use std::rc::Rc;
 
+use crate::options::OnProgress;
+
 /// Bytes of one chat: more is nothing that anybody wrote.
 pub(crate) const LARGEST_CHAT: u64 = 256 << 20;
+/// Bytes that archives may unpack to: these, and this multiple of their own.
+const UNPACKED: u64 = 512 << 20;
+const PACKING: u64 = 100;
 
-/// How much was read.
-#[derive(Clone, Default)]
-pub(crate) struct Counter(Rc<ByteCounts>);
+/// Why no more bytes are read, inside of an [`io::Error`].
+#[derive(Debug, Clone, Copy, thiserror::Error)]
+pub(crate) enum Refusal {
+    #[error("stopped")]
+    Stopped,
+    #[error("the chat is too large")]
+    ChatTooLarge,
+    #[error("the archive unpacks to too much")]
+    UnpacksToTooMuch,
+}
 
-#[derive(Default)]
-struct ByteCounts {
+impl Refusal {
+    /// The refusal that an error is of, if it is one.
+    pub fn of(error: &io::Error) -> Option<Refusal> {
+        error.get_ref()?.downcast_ref::<Refusal>().copied()
+    }
+}
+
+/// How much was read, and who hears of it.
+#[derive(Clone)]
+pub(crate) struct Counter<'a>(Rc<ByteCounts<'a>>);
+
+struct ByteCounts<'a> {
+    progress: RefCell<&'a mut OnProgress<'a>>,
+    /// Bytes of all files.
+    total: u64,
     /// Of the files.
     read: Cell<u64>,
     /// Of the chat that is being read, without what compression saves.
     of_chat: Cell<u64>,
+    /// Of archives, without what compression saves.
+    unpacked: Cell<u64>,
 }
 
-impl Counter {
-    /// Bytes of the files that were read.
-    pub fn read(&self) -> u64 {
-        self.0.read.get()
+impl<'a> Counter<'a> {
+    /// Counts up to `total`.
+    pub fn new(total: u64, progress: &'a mut OnProgress<'a>) -> Counter<'a> {
+        Counter(Rc::new(ByteCounts {
+            progress: RefCell::new(progress),
+            total,
+            read: Cell::new(0),
+            of_chat: Cell::new(0),
+            unpacked: Cell::new(0),
+        }))
     }
 
     /// What is read from here on is of another chat.
@@ -30,23 +63,45 @@ impl Counter {
         self.0.of_chat.set(0);
     }
 
+    /// Reports how much was read. Returns whether to go on.
+    pub fn goes_on(&self) -> bool {
+        let read = self.0.read.get().min(self.0.total);
+        (self.0.progress.borrow_mut())(read, self.0.total)
+    }
+
     /// Counts bytes of a file.
-    pub fn add(&self, bytes: usize) {
+    pub fn add(&self, bytes: usize) -> io::Result<()> {
         self.0.read.set(self.0.read.get() + bytes as u64);
+        if self.goes_on() {
+            Ok(())
+        } else {
+            Err(io::Error::other(Refusal::Stopped))
+        }
+    }
+
+    fn add_unpacked(&self, bytes: usize) -> io::Result<()> {
+        let unpacked = &self.0.unpacked;
+        unpacked.set(unpacked.get() + bytes as u64);
+        let most = UNPACKED.saturating_add(self.0.total.saturating_mul(PACKING));
+        if unpacked.get() > most {
+            return Err(io::Error::other(Refusal::UnpacksToTooMuch));
+        }
+        // Of the file itself, few bytes or none may have been read for these.
+        self.add(0)
     }
 }
 
-/// Input that fails where one chat is too large.
-pub(crate) struct Counted<'a> {
-    input: Box<dyn Read + 'a>,
-    counter: Counter,
+/// Input that fails where one chat is too large, or where the caller stops.
+pub(crate) struct Counted<'c, 'a> {
+    input: Box<dyn Read + 'c>,
+    counter: Counter<'a>,
     /// Whether its bytes are those of a file.
     of_file: bool,
 }
 
-impl<'a> Counted<'a> {
+impl<'c, 'a> Counted<'c, 'a> {
     /// A file.
-    pub fn of(file: impl Read + 'a, counter: &Counter) -> Counted<'a> {
+    pub fn of(file: impl Read + 'c, counter: &Counter<'a>) -> Counted<'c, 'a> {
         Counted {
             input: Box::new(file),
             counter: counter.clone(),
@@ -55,7 +110,7 @@ impl<'a> Counted<'a> {
     }
 
     /// What is in an archive, whose file is counted by itself.
-    pub fn unpacked(input: impl Read + 'a, counter: &Counter) -> Counted<'a> {
+    pub fn unpacked(input: impl Read + 'c, counter: &Counter<'a>) -> Counted<'c, 'a> {
         Counted {
             input: Box::new(input),
             counter: counter.clone(),
@@ -64,16 +119,18 @@ impl<'a> Counted<'a> {
     }
 }
 
-impl Read for Counted<'_> {
+impl Read for Counted<'_, '_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.input.read(buffer)?;
         if self.of_file {
-            self.counter.add(read);
+            self.counter.add(read)?;
+        } else {
+            self.counter.add_unpacked(read)?;
         }
         let of_chat = &self.counter.0.of_chat;
         of_chat.set(of_chat.get() + read as u64);
         if of_chat.get() > LARGEST_CHAT {
-            return Err(io::ErrorKind::FileTooLarge.into());
+            return Err(io::Error::other(Refusal::ChatTooLarge));
         }
         Ok(read)
     }

@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 use store::{ChatRecord, FolderRecord, MessageRecord, PresetRecord, WholeChat};
 
 use crate::file_reading::{FileReading, Item};
-use crate::read_error::ReadError;
+use crate::limits::CHAT_MESSAGES;
+use crate::read_error::{ReadError, without_place};
 
 /// The name in the first line.
 pub(crate) const NAME: &str = "goldcrest-chats";
@@ -133,6 +134,10 @@ fn read_one(
                     return Err(lines.wrong("a message without its chat"));
                 };
                 counts.messages += 1;
+                if whole.messages.len() == CHAT_MESSAGES {
+                    let file = lines.name.to_owned();
+                    return Err(ReadError::TooLarge { file });
+                }
                 whole.messages.push(message);
             }
             Line::Chat(chat) => {
@@ -181,7 +186,7 @@ impl InputLines<'_> {
             self.number += 1;
             let mut limited = io::Read::take(&mut *self.input, LONGEST_LINE);
             let read = limited.read_until(b'\n', &mut self.text);
-            read.map_err(|error| ReadError::input(self.name, error))?;
+            read.map_err(|error| ReadError::input(self.name, &error))?;
             let Some(last) = self.text.last() else {
                 return Ok(None);
             };
@@ -196,18 +201,20 @@ impl InputLines<'_> {
                 Ok(value) => Ok(Some(value)),
                 // What was edited may have no line break at its end.
                 Err(_) if !is_whole => Err(self.cut_off()),
-                Err(error) => Err(self.wrong(&error.to_string())),
+                Err(error) => {
+                    let place = format!("line {}, column {}", self.number, error.column());
+                    Err(ReadError::damaged(
+                        self.name,
+                        &place,
+                        &without_place(&error),
+                    ))
+                }
             };
         }
     }
 
     fn wrong(&self, detail: &str) -> ReadError {
-        // serde_json counts the lines of what it was given.
-        let detail = detail.replace(" at line 1 column", " at column");
-        ReadError::Damaged {
-            file: self.name.to_owned(),
-            detail: format!("line {}: {detail}", self.number),
-        }
+        ReadError::damaged(self.name, &format!("line {}", self.number), detail)
     }
 
     fn cut_off(&self) -> ReadError {

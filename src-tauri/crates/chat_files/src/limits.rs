@@ -5,7 +5,14 @@ use store::WholeChat;
 /// Characters of a title.
 const TITLE: usize = 200;
 /// Bytes of a text, as of a message that is written here.
-const TEXT: usize = 4_000_000;
+pub(crate) const TEXT: usize = 4_000_000;
+/// Bytes of all texts of a chat of another program.
+pub(crate) const CHAT_TEXT: usize = 64 << 20;
+/// Values of a chat of another program that are kept: nodes, messages, versions, parts and their fields. A message has some
+/// ten of them.
+pub(crate) const CHAT_VALUES: usize = 1_000_000;
+/// Messages of a chat of our own format.
+pub(crate) const CHAT_MESSAGES: usize = 1_000_000;
 
 /// Cuts what is longer than it can be here. Returns how many texts that were.
 pub(crate) fn cut_long_texts(whole: &mut WholeChat) -> usize {
@@ -22,8 +29,16 @@ pub(crate) fn cut_long_texts(whole: &mut WholeChat) -> usize {
     cut
 }
 
+/// A text of at most this number of characters.
+pub(crate) fn shortened(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
 /// One line, not endless.
-fn title(text: &str) -> String {
+pub(crate) fn title(text: &str) -> String {
     let mut title = String::new();
     let mut characters = 0;
     for word in text.split(|character: char| character.is_whitespace() || character.is_control()) {

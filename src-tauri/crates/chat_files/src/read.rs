@@ -2,13 +2,14 @@
 
 mod container;
 
-use std::fs::File;
-use std::io::{self, BufRead, BufReader};
+use std::fs::{self, File};
+use std::io::BufRead;
 use std::path::{Path, PathBuf};
 
 use jiff::tz::TimeZone;
+use json_text::JsonText;
 
-use self::container::Container;
+use self::container::{Container, Entry};
 use crate::file_reading::{FileReading, Item, Tally};
 use crate::input::{Counted, Counter};
 use crate::jsonl;
@@ -18,7 +19,8 @@ use crate::source::{FirstLine, Source, foreign, jan};
 
 /// Reads chats from files, archives and folders, and hands them to `each`, which ends it all by `false`.
 ///
-/// Nothing is written. Only one chat is in memory at a time. Dates that a chat needs are those of `zone`.
+/// Nothing is written. Only one chat is in memory at a time. Dates that a chat needs are those of `zone`. `progress` hears of
+/// every piece that is read, within a chat too.
 pub fn read(
     files: &[PathBuf],
     zone: &TimeZone,
@@ -27,15 +29,19 @@ pub fn read(
 ) -> Result<Tally, ReadError> {
     let mut total = 0;
     for file in files {
-        total += container::size(file).map_err(|error| ReadError::input(&shown(file), error))?;
+        let name = shown(file);
+        let failed = |error| ReadError::input(&name, &error);
+        let found = fs::metadata(file).map_err(failed)?;
+        // A pipe would wait for whoever writes to it as soon as it is opened.
+        if !found.is_file() && !found.is_dir() {
+            return Err(ReadError::NotAFile { file: name });
+        }
+        total += container::size(file).map_err(failed)?;
     }
-    let counter = Counter::default();
     let mut reading = FileReading {
         zone,
-        counter: counter.clone(),
-        total,
+        counter: Counter::new(total, progress),
         tally: Tally::default(),
-        progress,
         each,
     };
     for file in files {
@@ -52,86 +58,104 @@ fn shown(path: &Path) -> String {
 
 fn read_path(path: &Path, reading: &mut FileReading<'_>) -> Result<(), ReadError> {
     let name = shown(path);
-    let opened = if path.is_dir() {
-        Container::folder(path)
-    } else if container::is_archive(path).map_err(|error| ReadError::input(&name, error))? {
-        Container::archive(path, &reading.counter)
+    let failed = |error| ReadError::input(&name, &error);
+    let container = if path.is_dir() {
+        Container::folder(path).map_err(failed)?
+    } else if container::is_archive(path).map_err(failed)? {
+        Container::archive(path, &reading.counter).map_err(failed)?
     } else if jan::is_part(path) {
         // Its other part is beside it.
-        Container::folder(path.parent().unwrap_or(Path::new(".")))
+        Container::jan_thread(path.parent().unwrap_or(Path::new("")))
     } else {
-        let file = File::open(path).map_err(|error| ReadError::input(&name, error))?;
-        return read_stream(&name, Counted::of(file, &reading.counter), reading);
+        let file = File::open(path).map_err(failed)?;
+        let counter = reading.counter.clone();
+        return read_stream(&name, Counted::of(file, &counter), reading);
     };
-    let mut container = opened.map_err(|error| ReadError::input(&name, error))?;
-    let chosen = container.chosen();
-    if chosen.is_empty() {
-        return Err(ReadError::Unknown { file: name });
-    }
-    for entry in chosen {
+    read_container(&name, container, reading)
+}
+
+/// The files of a folder or an archive. Those that have no chats are passed over.
+fn read_container<'a>(
+    name: &str,
+    mut container: Container<'a>,
+    reading: &mut FileReading<'a>,
+) -> Result<(), ReadError> {
+    let mut is_known = false;
+    let mut nothing = ReadError::Unknown {
+        file: name.to_owned(),
+    };
+    for entry in container.chosen() {
         let inside = format!("{} in {name}", entry.name());
-        match entry {
-            container::Entry::File(file) => {
-                let input = container.open(&file, &reading.counter);
-                let input = input.map_err(|error| ReadError::input(&inside, error))?;
-                read_stream(&inside, input, reading)?;
+        let read = read_entry(&entry, &inside, &mut container, reading);
+        match read {
+            Ok(()) => is_known = true,
+            Err(ReadError::Unknown { file }) => {
+                reading.tally.unknown_files.add(1, file);
             }
-            container::Entry::JanThread { thread, messages } => {
-                let open = |container: &mut Container, file: &str| {
-                    let input = container.open(file, &reading.counter);
-                    let mut text = Vec::new();
-                    let read =
-                        input.and_then(|mut input| io::Read::read_to_end(&mut input, &mut text));
-                    read.map(|_| text)
-                        .map_err(|error| ReadError::input(&inside, error))
-                };
-                let thread = open(&mut container, &thread)?;
-                let messages = match messages {
-                    Some(messages) => open(&mut container, &messages)?,
-                    None => Vec::new(),
-                };
-                reading.counter.begin_chat();
-                let chat = jan::chat(&inside, &thread, &messages, reading.zone)?;
-                reading.foreign(Source::Jan, chat)?;
+            Err(error @ ReadError::Empty { .. }) => nothing = error,
+            Err(ReadError::CutOff { file } | ReadError::Damaged { file, .. })
+                if entry.is_one_chat() =>
+            {
+                is_known = true;
+                reading.tally.unread_chats.add(1, file);
             }
+            Err(error) => return Err(error),
         }
+        reading.counter.begin_chat();
     }
-    Ok(())
+    if is_known { Ok(()) } else { Err(nothing) }
+}
+
+fn read_entry<'a>(
+    entry: &Entry,
+    inside: &str,
+    container: &mut Container<'a>,
+    reading: &mut FileReading<'a>,
+) -> Result<(), ReadError> {
+    let failed = |error| ReadError::input(inside, &error);
+    let counter = reading.counter.clone();
+    let (thread, messages) = match entry {
+        Entry::File(file) => {
+            let input = container.open(file, &counter).map_err(failed)?;
+            return read_stream(inside, input, reading);
+        }
+        Entry::JanThread { thread, messages } => (thread, messages),
+    };
+    let folder = thread.rsplit('/').nth(1).unwrap_or_default();
+    let input = container.open(thread, &counter).map_err(failed)?;
+    let thread = jan::Thread::read(JsonText::new(input)).map_err(failed)?;
+    let chat = match messages {
+        Some(messages) => {
+            let input = container.open(messages, &counter).map_err(failed)?;
+            thread.chat(folder, Some(&mut JsonText::new(input)), reading.zone)
+        }
+        None => thread.chat(folder, None, reading.zone),
+    };
+    reading.foreign(Source::Jan, chat.map_err(failed)?)
 }
 
 /// One file, whose first bytes say what it is.
-fn read_stream<'a>(
+fn read_stream(
     name: &str,
-    input: Counted<'a>,
+    input: Counted<'_, '_>,
     reading: &mut FileReading<'_>,
 ) -> Result<(), ReadError> {
-    let mut input = BufReader::with_capacity(1 << 16, input);
+    let mut input = JsonText::new(input);
     let begin = input
         .fill_buf()
-        .map_err(|error| ReadError::input(name, error))?;
-    let begin = begin
-        .strip_prefix(b"\xef\xbb\xbf")
-        .map_or((begin, 0), |rest| (rest, 3));
-    let (begin, mark) = begin;
-    let unknown = || ReadError::Unknown {
-        file: name.to_owned(),
-    };
+        .map_err(|error| ReadError::input(name, &error))?;
+    let file = name.to_owned();
+    if begin.is_empty() {
+        return Err(ReadError::Empty { file });
+    }
     let first_line = begin.split(|byte| *byte == b'\n').next().unwrap_or(begin);
     let first = serde_json::from_slice::<FirstLine>(first_line).unwrap_or_default();
-    let is_json = matches!(begin.trim_ascii_start().first(), Some(b'{' | b'['));
-    let is_empty = begin.is_empty();
-    input.consume(mark);
     if first.format.as_deref() == Some(jsonl::NAME) {
         reading.source(Source::Goldcrest);
         return jsonl::read(name, &mut input, reading);
     }
-    if is_empty {
-        return Err(ReadError::Empty {
-            file: name.to_owned(),
-        });
+    match begin.trim_ascii_start().first() {
+        Some(b'{' | b'[') => foreign::read(name, input, reading),
+        _ => Err(ReadError::Unknown { file }),
     }
-    if !is_json {
-        return Err(unknown());
-    }
-    foreign::read(name, input, reading)
 }

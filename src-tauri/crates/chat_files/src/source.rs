@@ -1,4 +1,5 @@
-//! The programs whose exports are read, and what their chats have in common.
+//! The programs whose exports are read, and what their chats have in common. The head of each module lists what is read of
+//! its format and what is left out.
 
 pub(crate) mod chatgpt;
 pub(crate) mod claude;
@@ -7,6 +8,8 @@ pub(crate) mod foreign;
 pub(crate) mod jan;
 pub(crate) mod lm_studio;
 pub(crate) mod moment;
+pub(crate) mod openai;
+pub(crate) mod value;
 
 use serde::{Deserialize, Serialize};
 
@@ -23,6 +26,8 @@ pub enum Source {
     Jan,
     /// LM Studio.
     LmStudio,
+    /// Any program that writes the messages of OpenAI's API.
+    OpenAi,
 }
 
 impl Source {
@@ -34,6 +39,7 @@ impl Source {
             Source::Claude => "claude",
             Source::Jan => "jan",
             Source::LmStudio => "lm-studio",
+            Source::OpenAi => "openai",
         }
     }
 
@@ -46,6 +52,7 @@ impl Source {
             Source::Claude => "Claude",
             Source::Jan => "Jan",
             Source::LmStudio => "LM Studio",
+            Source::OpenAi => "files in OpenAI's format",
         }
     }
 }

@@ -15,10 +15,13 @@ use crate::source::jan;
 const DEEPEST: usize = 6;
 const MOST_FILES: usize = 200_000;
 
+/// How files of LM Studio end.
+const ONE_CHAT: &str = ".conversation.json";
+
 /// Files by their names, `/` between folders.
-pub(super) enum Container {
+pub(super) enum Container<'a> {
     Folder { root: PathBuf, names: Vec<String> },
-    Archive(ZipArchive<CountedFile>),
+    Archive(ZipArchive<CountedFile<'a>>),
 }
 
 /// What has chats.
@@ -37,6 +40,14 @@ impl Entry {
             Entry::File(name) | Entry::JanThread { thread: name, .. } => name,
         }
     }
+
+    /// Whether its file has one chat and no more.
+    pub fn is_one_chat(&self) -> bool {
+        match self {
+            Entry::File(name) => name.to_ascii_lowercase().ends_with(ONE_CHAT),
+            Entry::JanThread { .. } => true,
+        }
+    }
 }
 
 /// Bytes of a file, or of the files in a folder that may have chats.
@@ -44,13 +55,11 @@ pub(super) fn size(path: &Path) -> io::Result<u64> {
     if !path.is_dir() {
         return Ok(fs::metadata(path)?.len());
     }
-    let mut container = Container::folder(path)?;
-    let Container::Folder { root, names } = &mut container else {
-        return Ok(0);
-    };
+    let mut names = Vec::new();
+    list(path, "", 0, &mut names)?;
     let sizes = names
         .iter()
-        .filter_map(|name| fs::metadata(root.join(name)).ok());
+        .filter_map(|name| fs::metadata(path.join(name)).ok());
     Ok(sizes.map(|file| file.len()).sum())
 }
 
@@ -60,8 +69,8 @@ pub(super) fn is_archive(path: &Path) -> io::Result<bool> {
     Ok(begin == *b"PK\x03\x04" || begin == *b"PK\x05\x06")
 }
 
-impl Container {
-    pub fn folder(root: &Path) -> io::Result<Container> {
+impl<'a> Container<'a> {
+    pub fn folder(root: &Path) -> io::Result<Container<'a>> {
         let mut names = Vec::new();
         list(root, "", 0, &mut names)?;
         Ok(Container::Folder {
@@ -70,7 +79,17 @@ impl Container {
         })
     }
 
-    pub fn archive(path: &Path, counter: &Counter) -> io::Result<Container> {
+    /// A chat of Jan alone, of which one file was chosen.
+    pub fn jan_thread(root: &Path) -> Container<'a> {
+        let names = [jan::MESSAGES, jan::THREAD];
+        let names = names.into_iter().filter(|name| root.join(name).is_file());
+        Container::Folder {
+            root: root.to_owned(),
+            names: names.map(str::to_owned).collect(),
+        }
+    }
+
+    pub fn archive(path: &Path, counter: &Counter<'a>) -> io::Result<Container<'a>> {
         let file = CountedFile {
             file: File::open(path)?,
             counter: counter.clone(),
@@ -124,7 +143,11 @@ impl Container {
         files
     }
 
-    pub fn open<'a>(&'a mut self, name: &str, counter: &Counter) -> io::Result<Counted<'a>> {
+    pub fn open<'c>(
+        &'c mut self,
+        name: &str,
+        counter: &Counter<'a>,
+    ) -> io::Result<Counted<'c, 'a>> {
         match self {
             Container::Folder { root, .. } => {
                 Ok(Counted::of(File::open(root.join(name))?, counter))
@@ -146,7 +169,7 @@ fn has_chats(file: &str) -> bool {
         .is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()));
     file == "conversations.json"
         || is_numbered
-        || file.ends_with(".conversation.json")
+        || file.ends_with(ONE_CHAT)
         || (file.ends_with(".jsonl") && file != jan::MESSAGES)
 }
 
@@ -189,20 +212,20 @@ fn of_archive(error: ZipError) -> io::Error {
 }
 
 /// A file whose bytes are counted, wherever they are read.
-pub(super) struct CountedFile {
+pub(super) struct CountedFile<'a> {
     file: File,
-    counter: Counter,
+    counter: Counter<'a>,
 }
 
-impl Read for CountedFile {
+impl Read for CountedFile<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.file.read(buffer)?;
-        self.counter.add(read);
+        self.counter.add(read)?;
         Ok(read)
     }
 }
 
-impl Seek for CountedFile {
+impl Seek for CountedFile<'_> {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
         self.file.seek(to)
     }

@@ -1,128 +1,170 @@
 //! Claude: `conversations.json`, a list of chats with their messages.
+//!
+//! Read are texts, thinking with its time, artifacts and files that were written with their changes (`tool_use` of `artifacts`,
+//! and of any tool that takes `file_text`), code that was run (`repl`), voice notes, the text of attachments
+//! (`extracted_content`), and notes of images and files. Calls of other tools and their results are read where a turn has nothing
+//! else. Left out are summaries, citations, flags, projects with their documents, memories and accounts.
 
 use std::collections::HashMap;
 
 use jiff::tz::TimeZone;
-use serde::Deserialize;
-use store::{Role, WholeChat};
+use store::Role;
 
-use super::draft::{About, ChatDraft, Said};
-use super::moment::Moment;
+use super::Source;
+use super::draft::{About, ChatDraft, ForeignChat, Said};
+use super::value::ForeignValue;
 
-#[derive(Default, Deserialize)]
-#[serde(default)]
-pub(crate) struct ClaudeMessage {
-    uuid: Option<String>,
-    parent_message_uuid: Option<String>,
-    sender: Option<String>,
-    text: Option<String>,
-    content: Option<Vec<ClaudeBlock>>,
-    created_at: Option<Moment>,
-    attachments: Option<Vec<ClaudeFile>>,
-    files: Option<Vec<ClaudeFile>>,
+/// Whether an object is a chat of this program.
+pub(crate) fn is_chat(chat: &ForeignValue) -> bool {
+    chat.has("chat_messages") || chat.has("current_leaf_message_uuid")
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct ClaudeBlock {
-    #[serde(rename = "type")]
-    kind: String,
-    text: Option<String>,
-    thinking: Option<String>,
-    start_timestamp: Option<String>,
-    stop_timestamp: Option<String>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct ClaudeFile {
-    file_name: Option<String>,
-    extracted_content: Option<String>,
-}
-
-pub(crate) fn chat(
-    messages: Vec<ClaudeMessage>,
-    leaf: Option<&str>,
-    about: About,
-    zone: &TimeZone,
-) -> Option<WholeChat> {
-    // Older exports name no parents: each message follows the one before it.
-    let has_parents = messages
-        .iter()
-        .any(|message| message.parent_message_uuid.is_some());
+pub(crate) fn chat(chat: &ForeignValue, zone: &TimeZone) -> ForeignChat {
+    let about = About {
+        source: Source::Claude,
+        id: chat.label("uuid"),
+        title: chat.label("name").unwrap_or_default(),
+        created_at: chat.moment("created_at"),
+        updated_at: chat.moment("updated_at"),
+    };
     let mut draft = ChatDraft::default();
+    if chat.get("chat_messages").is_some_and(ForeignValue::is_bare) {
+        draft.unread += 1;
+    }
+    let messages = chat.items("chat_messages");
     // A message that says nothing stands for the one before it.
-    let mut places: HashMap<String, Option<u32>> = HashMap::new();
+    let mut places: HashMap<&str, Option<u32>> = HashMap::new();
     let mut last = None;
     for message in messages {
-        let named = message
-            .parent_message_uuid
-            .as_deref()
-            .and_then(|parent| places.get(parent));
-        let parent = if has_parents {
-            named.copied().flatten()
-        } else {
-            last
+        let (Some(sender), false) = (message.text("sender"), has_bare_content(message)) else {
+            draft.unread += 1;
+            continue;
         };
-        let role = match message.sender.as_deref() {
-            Some("human" | "user") => Role::User,
+        let role = match sender {
+            "human" | "user" => Role::User,
             _ => Role::Assistant,
         };
-        let uuid = message.uuid.clone();
+        let parent = match message.text("parent_message_uuid") {
+            // The first messages name one that is none.
+            Some(parent) if is_zero(parent) => None,
+            Some(parent) => places.get(parent).copied().unwrap_or(last),
+            // Older exports name no parents: each message follows the one before it.
+            None => last,
+        };
         let said = said(message);
         let place = if said.is_empty() {
             parent
         } else {
             Some(draft.add(parent, role, said))
         };
-        places.extend(uuid.map(|uuid| (uuid, place)));
+        places.extend(message.text("uuid").map(|uuid| (uuid, place)));
         last = place;
     }
+    let leaf = chat.text("current_leaf_message_uuid");
     let leaf = leaf.and_then(|leaf| places.get(leaf).copied().flatten());
     draft.finish(about, leaf, zone)
 }
 
-fn said(message: ClaudeMessage) -> Said {
+fn is_zero(uuid: &str) -> bool {
+    uuid.starts_with("00000000-0000-4000-8000-00000000")
+}
+
+fn has_bare_content(message: &ForeignValue) -> bool {
+    let is_bare = |key| message.get(key).is_some_and(ForeignValue::is_bare);
+    is_bare("content") && message.text("text").is_none()
+}
+
+fn said(message: &ForeignValue) -> Said {
     let mut said = Said {
-        at: message.created_at.as_ref().and_then(Moment::seconds),
+        at: message.moment("created_at"),
         ..Said::default()
     };
-    for block in message.content.unwrap_or_default() {
-        match block.kind.as_str() {
-            "text" => said.paragraph(&block.text.unwrap_or_default()),
-            "thinking" => {
-                said.thought(&block.thinking.unwrap_or_default());
-                let took = milliseconds(block.start_timestamp, block.stop_timestamp);
-                said.thinking_ms = said.thinking_ms.or(took);
-            }
-            "image" => said.note("Image", ""),
-            // What a tool was asked and what it answered is not a part of the conversation.
-            _ => {}
-        }
+    for block in message.items("content") {
+        add_block(block, &mut said);
     }
-    if said.text.is_empty() {
-        said.paragraph(&message.text.unwrap_or_default());
+    // Beside calls of tools it has a sentence in their place.
+    if said.text.is_empty() && said.tools.is_empty() {
+        said.paragraph(message.text("text").unwrap_or_default());
     }
-    let attachments = message.attachments.unwrap_or_default();
-    for file in attachments
-        .into_iter()
-        .chain(message.files.unwrap_or_default())
+    for file in message
+        .items("attachments")
+        .iter()
+        .chain(message.items("files"))
     {
-        match (
-            file.file_name.filter(|name| !name.is_empty()),
-            file.extracted_content,
-        ) {
-            (Some(name), _) => said.note("Attachment", &name),
+        let name = file.label("file_name").unwrap_or_default();
+        match file.text("extracted_content") {
             // A long text that was pasted.
-            (None, Some(text)) => said.paragraph(&text),
-            (None, None) => said.note("Attachment", ""),
+            Some(text) if name.is_empty() => said.paragraph(text),
+            Some(text) => said.document("Attachment", &name, "text", text),
+            None => said.note("Attachment", &name),
         }
     }
     said
 }
 
-fn milliseconds(start: Option<String>, stop: Option<String>) -> Option<u32> {
-    let moment = |text: Option<String>| text?.parse::<jiff::Timestamp>().ok();
+fn add_block(block: &ForeignValue, said: &mut Said) {
+    if let Some(text) = block.as_text() {
+        said.paragraph(text);
+        return;
+    }
+    match block.text("type").unwrap_or("text") {
+        "thinking" => {
+            said.thought(block.text("thinking").unwrap_or_default());
+            let took = milliseconds(block.text("start_timestamp"), block.text("stop_timestamp"));
+            said.thinking_ms = said.thinking_ms.or(took);
+        }
+        "image" => said.note("Image", ""),
+        "tool_use" => call(block, said),
+        "tool_result" => {
+            let items = block.items("content").iter();
+            let texts = items.filter_map(|item| item.as_text().or_else(|| item.text("text")));
+            let text = texts.collect::<Vec<_>>().join("\n");
+            let name = block.label("name").unwrap_or_default();
+            said.tool("Result", &name, "text", &text);
+        }
+        // Texts, voice notes, and what may come.
+        _ => said.paragraph(block.text("text").unwrap_or_default()),
+    }
+}
+
+/// What a tool was asked: a document is a part of the conversation, the rest is for the tool.
+fn call(block: &ForeignValue, said: &mut Said) {
+    let tool = block.label("name").unwrap_or_default();
+    let Some(input) = block.get("input") else {
+        return;
+    };
+    let named = ["title", "path", "file_name", "id"];
+    let name = named
+        .iter()
+        .find_map(|key| input.label(key))
+        .unwrap_or_default();
+    let text = input.text("content").filter(|_| tool == "artifacts");
+    let text = text.or_else(|| input.text("file_text"));
+    if let Some(text) = text {
+        said.document("Document", &name, language(input), text);
+    } else if let (Some(old), Some(new)) = (input.text("old_str"), input.text("new_str")) {
+        said.change(&name, old, new);
+    } else if let (Some(code), "repl" | "analysis_tool") = (input.text("code"), tool.as_str()) {
+        said.code("javascript", code);
+    } else {
+        said.tool("Tool", &tool, "json", &input.to_json());
+    }
+}
+
+fn language(input: &ForeignValue) -> &str {
+    match (input.text("language"), input.text("type")) {
+        (Some(language), _) => language,
+        (None, Some("text/markdown")) => "markdown",
+        (None, Some("text/html")) => "html",
+        (None, Some("image/svg+xml")) => "svg",
+        (None, Some("application/vnd.ant.react")) => "jsx",
+        (None, Some("application/vnd.ant.mermaid")) => "mermaid",
+        _ => "",
+    }
+}
+
+fn milliseconds(start: Option<&str>, stop: Option<&str>) -> Option<u32> {
+    let moment = |text: Option<&str>| text?.parse::<jiff::Timestamp>().ok();
     let took = moment(stop)?.as_millisecond() - moment(start)?.as_millisecond();
     u32::try_from(took).ok()
 }

@@ -1,22 +1,28 @@
 //! A chat of another program on its way to one of ours.
 
 use jiff::tz::TimeZone;
+use sha2::{Digest, Sha256};
 use store::{ChatRecord, MessageRecord, MessageState, Role, WholeChat};
 
 use super::Source;
 use crate::dates::iso_day;
+use crate::limits::title;
 
 /// The messages so far.
 #[derive(Default)]
 pub(crate) struct ChatDraft {
-    pub messages: Vec<MessageRecord>,
+    messages: Vec<MessageRecord>,
+    /// Messages that could not be read.
+    pub unread: usize,
 }
 
 /// What a message says.
-#[derive(Default, Clone)]
+#[derive(Default)]
 pub(crate) struct Said {
     pub text: String,
     pub thinking: String,
+    /// What tools were asked and what they answered: shown where nothing else is said.
+    pub tools: String,
     pub thinking_ms: Option<u32>,
     pub at: Option<i64>,
     pub state: Option<MessageState>,
@@ -24,7 +30,8 @@ pub(crate) struct Said {
 
 impl Said {
     pub fn is_empty(&self) -> bool {
-        self.text.trim().is_empty() && self.thinking.trim().is_empty()
+        let texts = [&self.text, &self.thinking, &self.tools];
+        texts.iter().all(|text| text.trim().is_empty())
     }
 
     /// Adds a paragraph to the text.
@@ -39,13 +46,47 @@ impl Said {
 
     /// Stands for something that has no text.
     pub fn note(&mut self, kind: &str, name: &str) {
-        let name = name.trim();
-        let note = if name.is_empty() {
-            format!("[{kind}]")
-        } else {
-            format!("[{kind}: {name}]")
+        append(&mut self.text, &note(kind, name));
+    }
+
+    /// Adds a document with its title, or code, as a fenced block.
+    pub fn document(&mut self, kind: &str, name: &str, language: &str, text: &str) {
+        self.note(kind, name);
+        self.code(language, text);
+    }
+
+    /// Adds a change of a document: what was there, and what is in its place.
+    pub fn change(&mut self, name: &str, old: &str, new: &str) {
+        let lines = |mark: char, text: &str| {
+            let lines = text.lines().map(|line| format!("{mark} {line}\n"));
+            lines.collect::<String>()
         };
-        append(&mut self.text, &note);
+        let change = lines('-', old) + &lines('+', new);
+        self.document("Document, changed", name, "diff", &change);
+    }
+
+    /// Adds a fenced block.
+    pub fn code(&mut self, language: &str, text: &str) {
+        append(&mut self.text, &fenced(language, text));
+    }
+
+    /// Adds what a tool was asked, or what it answered.
+    pub fn tool(&mut self, kind: &str, name: &str, language: &str, text: &str) {
+        let block = fenced(language, text);
+        if !block.is_empty() {
+            append(&mut self.tools, &note(kind, name));
+            append(&mut self.tools, &block);
+        }
+    }
+
+    /// Adds all that another piece of the same message says.
+    pub fn append(&mut self, other: &Said) {
+        self.at = self.at.or(other.at);
+        self.paragraph(&other.text);
+        self.thought(&other.thinking);
+        append(&mut self.tools, &other.tools);
+        self.thinking_ms = self.thinking_ms.or(other.thinking_ms);
+        self.state = other.state.or(self.state);
     }
 
     /// Takes the thinking out of a text that begins with it, as models write it.
@@ -58,6 +99,29 @@ impl Said {
         append(&mut self.thinking, &thinking);
         self.text = text;
     }
+}
+
+fn note(kind: &str, name: &str) -> String {
+    let name = title(name);
+    if name.is_empty() {
+        format!("[{kind}]")
+    } else {
+        format!("[{kind}: {name}]")
+    }
+}
+
+/// A block of code, whose fence is longer than any in the text; nothing where the text is blank.
+fn fenced(language: &str, text: &str) -> String {
+    if text.trim().is_empty() {
+        return String::new();
+    }
+    let text = text.trim_matches(['\n', '\r']);
+    let longest = text.split(|character| character != '`').map(str::len).max();
+    let fence = "`".repeat(longest.unwrap_or_default().max(2) + 1);
+    let is_part =
+        |character: &char| character.is_ascii_alphanumeric() || "+#-_.".contains(*character);
+    let language: String = language.chars().take_while(is_part).take(30).collect();
+    format!("{fence}{language}\n{text}\n{fence}")
 }
 
 fn append(to: &mut String, text: &str) {
@@ -76,20 +140,36 @@ impl ChatDraft {
     pub fn add(&mut self, parent: Option<u32>, role: Role, said: Said) -> u32 {
         let id = u32::try_from(self.messages.len() + 1).unwrap_or(u32::MAX);
         let thinking = Some(said.thinking).filter(|thinking| !thinking.is_empty());
+        let text = if said.text.trim().is_empty() {
+            said.tools
+        } else {
+            said.text
+        };
         self.messages.push(MessageRecord {
             parent,
             state: said.state.unwrap_or(MessageState::Done),
             thinks: thinking.is_some(),
             thinking_ms: said.thinking_ms.filter(|_| thinking.is_some()),
             thinking,
-            ..MessageRecord::new(id, role, said.text, said.at.unwrap_or(0))
+            ..MessageRecord::new(id, role, text, said.at.unwrap_or(0))
         });
         id
     }
 
-    /// The chat, which shows the branch to `leaf`; `None`: it has no messages.
-    pub fn finish(mut self, about: About, leaf: Option<u32>, zone: &TimeZone) -> Option<WholeChat> {
-        let leaf = leaf.or(self.messages.last().map(|last| last.id))?;
+    /// The chat, which shows the branch to `leaf`.
+    pub fn finish(self, about: About, leaf: Option<u32>, zone: &TimeZone) -> ForeignChat {
+        let leaf = leaf.or(self.messages.last().map(|last| last.id));
+        ForeignChat {
+            title: about.title.clone(),
+            unread: self.unread,
+            outcome: match leaf {
+                Some(leaf) => Outcome::Whole(Box::new(self.whole(about, leaf, zone))),
+                None => Outcome::Empty,
+            },
+        }
+    }
+
+    fn whole(mut self, about: About, leaf: u32, zone: &TimeZone) -> WholeChat {
         let first_moment = self
             .messages
             .iter()
@@ -117,7 +197,7 @@ impl ChatDraft {
                 .unwrap_or(created_at)
                 .max(created_at),
             ..ChatRecord::new(
-                about.uid,
+                self.uid(&about),
                 about.title,
                 iso_day(created_at, zone),
                 created_at,
@@ -125,35 +205,57 @@ impl ChatDraft {
             )
         };
         let messages = self.messages;
-        Some(WholeChat { chat, messages })
+        WholeChat { chat, messages }
     }
+
+    /// The uid of a chat whose program named it; else its date and its title do, or what is in it.
+    fn uid(&self, about: &About) -> String {
+        let id = about.id.clone().unwrap_or_else(|| match about.created_at {
+            Some(created_at) => format!("{created_at}-{}", about.title),
+            None => self.digest(),
+        });
+        format!("{}:{id}", about.source.key())
+    }
+
+    /// A number that all that is said makes.
+    fn digest(&self) -> String {
+        let mut digest = Sha256::new();
+        for message in &self.messages {
+            digest.update(format!("{:?} {:?}", message.parent, message.role));
+            digest.update(&message.text);
+        }
+        let digest: [u8; 32] = digest.finalize().into();
+        digest[..8]
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect()
+    }
+}
+
+/// A chat of another program, as far as it could be read.
+pub(crate) struct ForeignChat {
+    /// Its title, for reports.
+    pub title: String,
+    /// Messages of it that could not be read.
+    pub unread: usize,
+    pub outcome: Outcome,
+}
+
+pub(crate) enum Outcome {
+    Whole(Box<WholeChat>),
+    /// It has no messages.
+    Empty,
+    /// It has more than a chat can have.
+    TooLarge,
 }
 
 /// What a chat is besides its messages.
 pub(crate) struct About {
-    pub uid: String,
+    pub source: Source,
+    /// What its program names it by.
+    pub id: Option<String>,
     /// Empty: its program gave it none.
     pub title: String,
     pub created_at: Option<i64>,
     pub updated_at: Option<i64>,
-}
-
-impl About {
-    /// Of a program that names chats by `id`; else the moment and the title do.
-    pub fn of(
-        source: Source,
-        id: Option<String>,
-        title: Option<String>,
-        created_at: Option<i64>,
-        updated_at: Option<i64>,
-    ) -> About {
-        let title = title.unwrap_or_default();
-        let id = id.unwrap_or_else(|| format!("{}-{title}", created_at.unwrap_or(0)));
-        About {
-            uid: format!("{}:{id}", source.key()),
-            title,
-            created_at,
-            updated_at,
-        }
-    }
 }

@@ -1,47 +1,20 @@
-//! JSON of other programs: a chat, or a list of them. Which program it was is seen from the keys.
+//! JSON of other programs: a chat, a list of them, or several of either behind one another. Which program it was is seen from
+//! the keys.
 
 use std::fmt;
 use std::io::BufRead;
 
-use serde::Deserialize;
-use serde::de::{
-    DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor, value::MapAccessDeserializer,
-};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 
-use super::chatgpt::Mapping;
-use super::claude::ClaudeMessage;
-use super::draft::About;
-use super::lm_studio::VersionedTurn;
-use super::moment::{Moment, seconds};
-use super::{Source, chatgpt, claude, lm_studio};
-use crate::file_reading::FileReading;
+use super::draft::{ForeignChat, Outcome};
+use super::value::{Budget, ForeignValue, ValueSeed};
+use super::{Source, chatgpt, claude, lm_studio, openai};
+use crate::file_reading::{FileReading, LeftOut};
 use crate::read_error::ReadError;
 
-/// A chat of any of them. What is not read is not kept.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-pub(crate) struct ForeignChat {
-    // ChatGPT
-    pub mapping: Option<Mapping>,
-    pub current_node: Option<String>,
-    pub title: Option<String>,
-    pub create_time: Option<f64>,
-    pub update_time: Option<f64>,
-    pub conversation_id: Option<String>,
-    pub id: Option<String>,
-    // Claude
-    pub chat_messages: Option<Vec<ClaudeMessage>>,
-    pub uuid: Option<String>,
-    pub created_at: Option<Moment>,
-    pub updated_at: Option<Moment>,
-    pub current_leaf_message_uuid: Option<String>,
-    // Claude and LM Studio
-    pub name: Option<String>,
-    // LM Studio
-    pub messages: Option<Vec<VersionedTurn>>,
-    #[serde(rename = "createdAt")]
-    pub created_ms: Option<f64>,
-}
+/// Values that are looked at before a file is taken for one of no known program.
+const UNKNOWN_VALUES: usize = 1000;
 
 pub(crate) fn read(
     name: &str,
@@ -52,22 +25,39 @@ pub(crate) fn read(
     let mut found = ChatVisitor {
         name,
         reading,
-        known: 0,
+        chats: 0,
+        values: 0,
+        unread: LeftOut::default(),
         error: None,
     };
-    let read = json.deserialize_any(&mut found);
-    let (known, error) = (found.known, found.error.take());
-    if let Some(error) = error {
+    let read = loop {
+        match json.end() {
+            Ok(()) => break Ok(()),
+            Err(error) if error.is_io() => break Err(error),
+            // There is more.
+            Err(_) => {}
+        }
+        if let Err(error) = json.deserialize_any(&mut found) {
+            break Err(error);
+        }
+    };
+    if let Some(error) = found.error.take() {
         return Err(error);
     }
-    let read = read.and_then(|()| json.end());
-    let error = read.as_ref().err();
-    if known == 0 && error.is_none_or(|error| error.is_data() || error.is_syntax()) {
-        return Err(ReadError::Unknown {
-            file: name.to_owned(),
-        });
+    let (chats, values, unread) = (found.chats, found.values, found.unread);
+    let file = name.to_owned();
+    match read {
+        Err(error) if error.is_io() || error.is_eof() || chats > 0 => {
+            Err(ReadError::json(name, error))
+        }
+        Err(_) => Err(ReadError::Unknown { file }),
+        Ok(()) if values == 0 => Err(ReadError::Empty { file }),
+        Ok(()) if chats == 0 => Err(ReadError::Unknown { file }),
+        Ok(()) => {
+            reading.tally.unread_chats.append(unread);
+            Ok(())
+        }
     }
-    read.map_err(|error| ReadError::json(name, error))
 }
 
 /// Takes the chats of a file one at a time.
@@ -75,73 +65,63 @@ struct ChatVisitor<'a, 'r> {
     name: &'a str,
     reading: &'a mut FileReading<'r>,
     /// Chats of a program that is known.
-    known: usize,
+    chats: usize,
+    /// Values that should be chats.
+    values: usize,
+    /// Those that are none.
+    unread: LeftOut,
     /// Why it ended; serde's own error only stops the reading.
     error: Option<ReadError>,
 }
 
 impl ChatVisitor<'_, '_> {
-    fn take(&mut self, chat: ForeignChat) -> Result<(), ReadError> {
-        let zone = self.reading.zone;
-        let (source, whole) = match chat {
-            ForeignChat {
-                mapping: Some(mapping),
-                ..
-            } => {
-                let id = chat.conversation_id.or(chat.id);
-                let about = About::of(
-                    Source::ChatGpt,
-                    id,
-                    chat.title,
-                    chat.create_time.and_then(seconds),
-                    chat.update_time.and_then(seconds),
-                );
-                let current = chat.current_node.as_deref();
-                (
-                    Source::ChatGpt,
-                    chatgpt::chat(mapping, current, about, zone),
-                )
+    fn take<E: Error>(&mut self, chat: &ForeignValue, budget: &Budget) -> Result<(), E> {
+        self.values += 1;
+        let taken = match self.read(chat) {
+            Some((source, mut read)) => {
+                self.chats += 1;
+                if budget.is_spent() {
+                    read.outcome = Outcome::TooLarge;
+                }
+                self.reading.foreign(source, read)
             }
-            ForeignChat {
-                chat_messages: Some(messages),
-                ..
-            } => {
-                let about = About::of(
-                    Source::Claude,
-                    chat.uuid,
-                    chat.name,
-                    chat.created_at.as_ref().and_then(Moment::seconds),
-                    chat.updated_at.as_ref().and_then(Moment::seconds),
-                );
-                let leaf = chat.current_leaf_message_uuid.as_deref();
-                (Source::Claude, claude::chat(messages, leaf, about, zone))
-            }
-            ForeignChat {
-                messages: Some(messages),
-                ..
-            } => {
-                // Its files are named after that moment.
-                let id = chat.created_ms.map(|moment| moment.to_string());
-                let created_at = chat.created_ms.and_then(seconds);
-                let about = About::of(Source::LmStudio, id, chat.name, created_at, None);
-                (Source::LmStudio, lm_studio::chat(messages, about, zone))
-            }
-            _ if self.known > 0 => return Ok(()),
-            _ => {
-                return Err(ReadError::Unknown {
-                    file: self.name.to_owned(),
-                });
-            }
+            None => self.pass_over(),
         };
-        self.known += 1;
-        self.reading.foreign(source, whole)
-    }
-
-    fn take_or_stop<E: serde::de::Error>(&mut self, chat: ForeignChat) -> Result<(), E> {
-        self.take(chat).map_err(|error| {
+        taken.map_err(|error| {
             self.error = Some(error);
             E::custom("stopped")
         })
+    }
+
+    fn read(&self, chat: &ForeignValue) -> Option<(Source, ForeignChat)> {
+        let zone = self.reading.zone;
+        if chatgpt::is_chat(chat) {
+            Some((Source::ChatGpt, chatgpt::chat(chat, zone)))
+        } else if claude::is_chat(chat) {
+            Some((Source::Claude, claude::chat(chat, zone)))
+        } else if !chat.has("messages") {
+            None
+        } else if lm_studio::is_chat(chat) {
+            Some((Source::LmStudio, lm_studio::chat(chat, zone)))
+        } else {
+            Some((Source::OpenAi, openai::chat(chat, zone)))
+        }
+    }
+
+    /// A value that is no chat of a known program.
+    fn pass_over(&mut self) -> Result<(), ReadError> {
+        self.reading.counter.begin_chat();
+        let place = format!("number {} in {}", figures::count(self.values), self.name);
+        self.unread.add(1, place);
+        if self.chats == 0 && self.values >= UNKNOWN_VALUES {
+            let file = self.name.to_owned();
+            return Err(ReadError::Unknown { file });
+        }
+        Ok(())
+    }
+
+    fn take_other<E: Error>(&mut self) -> Result<(), E> {
+        self.take(&ForeignValue::Null, &Budget::default())
     }
 }
 
@@ -153,13 +133,38 @@ impl<'de> Visitor<'de> for &mut ChatVisitor<'_, '_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<(), A::Error> {
-        let chat = ForeignChat::deserialize(MapAccessDeserializer::new(map))?;
-        self.take_or_stop(chat)
+        let budget = Budget::default();
+        let chat = ValueSeed::new(&budget).deserialize(MapAccessDeserializer::new(map))?;
+        self.take(&chat, &budget)
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
         while list.next_element_seed(&mut *self)?.is_some() {}
         Ok(())
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<(), E> {
+        self.take_other()
+    }
+
+    fn visit_bool<E: Error>(self, _: bool) -> Result<(), E> {
+        self.take_other()
+    }
+
+    fn visit_i64<E: Error>(self, _: i64) -> Result<(), E> {
+        self.take_other()
+    }
+
+    fn visit_u64<E: Error>(self, _: u64) -> Result<(), E> {
+        self.take_other()
+    }
+
+    fn visit_f64<E: Error>(self, _: f64) -> Result<(), E> {
+        self.take_other()
+    }
+
+    fn visit_str<E: Error>(self, _: &str) -> Result<(), E> {
+        self.take_other()
     }
 }
 
@@ -167,7 +172,8 @@ impl<'de> DeserializeSeed<'de> for &mut ChatVisitor<'_, '_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        let chat = ForeignChat::deserialize(deserializer)?;
-        self.take_or_stop(chat)
+        let budget = Budget::default();
+        let chat = ValueSeed::new(&budget).deserialize(deserializer)?;
+        self.take(&chat, &budget)
     }
 }

@@ -1,18 +1,26 @@
 //! Jan: a folder per chat with `thread.json` and `messages.jsonl`.
+//!
+//! Read are texts, thinking, the text of attachments (`inline_file_contents`), and notes of images, recordings and files. Calls of
+//! tools and their results are read where an answer has nothing else. Left out are instructions, assistants, models, settings,
+//! projects, and the images themselves. Of a line that was cut off, what is behind the cut is lost; two messages on one line are
+//! two.
 
+use std::io::{self, BufRead, Read};
 use std::path::Path;
 
 use jiff::tz::TimeZone;
-use serde::Deserialize;
-use store::{MessageState, Role, WholeChat};
+use serde::de::DeserializeSeed;
+use store::{MessageState, Role};
 
 use super::Source;
-use super::draft::{About, ChatDraft, Said};
-use super::moment::seconds;
-use crate::read_error::ReadError;
+use super::draft::{About, ChatDraft, ForeignChat, Outcome, Said};
+use super::value::{Budget, ForeignValue, ValueSeed};
 
 pub(crate) const THREAD: &str = "thread.json";
 pub(crate) const MESSAGES: &str = "messages.jsonl";
+
+/// Bytes of a line: an image is in the line of its message.
+const LONGEST_LINE: u64 = 64 << 20;
 
 /// Whether a file is one of the two that make a chat.
 pub(crate) fn is_part(path: &Path) -> bool {
@@ -21,105 +29,144 @@ pub(crate) fn is_part(path: &Path) -> bool {
     matches!(name, Some(THREAD | MESSAGES)) && folder.join(THREAD).is_file()
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct JanThread {
-    id: Option<String>,
-    title: Option<String>,
-    created: Option<f64>,
-    created_at: Option<f64>,
-    updated: Option<f64>,
+/// A chat of which its thread is read, and its messages are not yet.
+pub(crate) struct Thread {
+    value: Option<ForeignValue>,
+    budget: Budget,
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct JanMessage {
-    role: Option<String>,
-    content: Option<Vec<JanPart>>,
-    status: Option<String>,
-    created_at: Option<f64>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct JanPart {
-    #[serde(rename = "type")]
-    kind: String,
-    text: Option<JanText>,
-    name: Option<String>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct JanText {
-    value: Option<String>,
-    name: Option<String>,
-}
-
-/// A chat; `None`: it has no messages.
-pub(crate) fn chat(
-    name: &str,
-    thread: &[u8],
-    messages: &[u8],
-    zone: &TimeZone,
-) -> Result<Option<WholeChat>, ReadError> {
-    let thread: JanThread =
-        serde_json::from_slice(thread).map_err(|error| ReadError::json(name, error))?;
-    let mut draft = ChatDraft::default();
-    let mut last = None;
-    for (at, line) in messages.split(|byte| *byte == b'\n').enumerate() {
-        if line.trim_ascii().is_empty() {
-            continue;
-        }
-        let message: JanMessage = serde_json::from_slice(line).map_err(|error| {
-            let file = name.to_owned();
-            if error.is_eof() {
-                return ReadError::CutOff { file };
-            }
-            ReadError::Damaged {
-                file,
-                detail: format!("message {}: {error}", at + 1),
-            }
-        })?;
-        let role = match message.role.as_deref() {
-            Some("user") => Role::User,
-            Some("assistant") => Role::Assistant,
-            // Instructions, and what tools answered.
-            _ => continue,
+impl Thread {
+    /// Reads `thread.json`. Where that is damaged, the messages are read all the same.
+    pub fn read(input: impl Read) -> io::Result<Thread> {
+        let budget = Budget::default();
+        let mut json = serde_json::Deserializer::from_reader(input);
+        let value = match ValueSeed::new(&budget).deserialize(&mut json) {
+            Ok(value) => Some(value).filter(ForeignValue::is_object),
+            Err(error) if error.is_io() => return Err(error.into()),
+            Err(_) => None,
         };
-        let said = said(message);
-        if !said.is_empty() {
-            last = Some(draft.add(last, role, said));
+        Ok(Thread { value, budget })
+    }
+
+    /// The chat with its messages. `folder` names it where the thread does not.
+    pub fn chat(
+        self,
+        folder: &str,
+        messages: Option<&mut dyn BufRead>,
+        zone: &TimeZone,
+    ) -> io::Result<ForeignChat> {
+        let mut draft = ChatDraft::default();
+        let mut last = None;
+        if let Some(messages) = messages {
+            let mut line = Vec::new();
+            loop {
+                line.clear();
+                let read = Read::take(&mut *messages, LONGEST_LINE).read_until(b'\n', &mut line)?;
+                if read == 0 {
+                    break;
+                }
+                self.add_line(&line, &mut last, &mut draft);
+            }
+        }
+        let thread = self.value.as_ref().unwrap_or(&ForeignValue::Null);
+        let id = thread.label("id").unwrap_or_else(|| folder.to_owned());
+        let title = thread.label("title").unwrap_or_default();
+        let created = thread
+            .moment("created")
+            .or_else(|| thread.moment("created_at"));
+        if self.value.is_none() && last.is_none() {
+            draft.unread += 1;
+        }
+        let unread = draft.unread;
+        if self.budget.is_spent() {
+            return Ok(ForeignChat {
+                title,
+                unread,
+                outcome: Outcome::TooLarge,
+            });
+        }
+        let about = About {
+            source: Source::Jan,
+            id: Some(id).filter(|id| !id.is_empty()),
+            title,
+            created_at: created,
+            updated_at: thread.moment("updated"),
+        };
+        Ok(draft.finish(about, last, zone))
+    }
+
+    /// Adds the messages of a line, of which there should be one.
+    fn add_line(&self, line: &[u8], last: &mut Option<u32>, draft: &mut ChatDraft) {
+        let mut json = serde_json::Deserializer::from_slice(line);
+        while json.end().is_err() {
+            let Ok(message) = ValueSeed::new(&self.budget).deserialize(&mut json) else {
+                draft.unread += 1;
+                return;
+            };
+            let is_bare = message.get("content").is_some_and(ForeignValue::is_bare);
+            let role = match message.text("role").filter(|_| !is_bare) {
+                Some("user") => Role::User,
+                Some("assistant") => Role::Assistant,
+                // Instructions, and what tools answered.
+                Some(_) => continue,
+                None => {
+                    draft.unread += 1;
+                    continue;
+                }
+            };
+            let said = said(&message);
+            if !said.is_empty() {
+                *last = Some(draft.add(*last, role, said));
+            }
         }
     }
-    let created_at = thread.created.or(thread.created_at).and_then(seconds);
-    let updated_at = thread.updated.and_then(seconds);
-    let about = About::of(Source::Jan, thread.id, thread.title, created_at, updated_at);
-    Ok(draft.finish(about, last, zone))
 }
 
-fn said(message: JanMessage) -> Said {
-    let state = match message.status.as_deref() {
+fn said(message: &ForeignValue) -> Said {
+    let state = match message.text("status") {
         Some("stopped") => Some(MessageState::Stopped),
         Some("error") => Some(MessageState::Failed),
         _ => None,
     };
-    let at = message.created_at.and_then(seconds);
     let mut said = Said {
-        at,
+        at: message.moment("created_at"),
         state,
         ..Said::default()
     };
-    for part in message.content.unwrap_or_default() {
-        let text = part.text.unwrap_or_default();
-        match part.kind.as_str() {
-            "text" => said.paragraph(&text.value.unwrap_or_default()),
-            "reasoning" => said.thought(&text.value.unwrap_or_default()),
-            "image_url" | "image" => said.note("Image", &part.name.unwrap_or_default()),
-            "file" | "pdf" => said.note("Attachment", &part.name.or(text.name).unwrap_or_default()),
-            _ => {}
-        }
+    for part in message.items("content") {
+        add_part(part, &mut said);
+    }
+    let metadata = message.get("metadata");
+    let files = metadata.map_or(&[][..], |metadata| metadata.items("inline_file_contents"));
+    for file in files {
+        let name = file.label("name").unwrap_or_default();
+        let text = file.text("content").unwrap_or_default();
+        said.document("Attachment", &name, "text", text);
     }
     said.split_thinking();
     said
+}
+
+fn add_part(part: &ForeignValue, said: &mut Said) {
+    // It is an object with its value, or in some versions the text itself.
+    let text = part.get("text").unwrap_or(part);
+    let words = text
+        .as_text()
+        .or_else(|| text.text("value"))
+        .unwrap_or_default();
+    let name = part.label("name").or_else(|| text.label("name"));
+    let name = name.unwrap_or_default();
+    match part.text("type").unwrap_or("text") {
+        "reasoning" => said.thought(words),
+        "image_url" | "image" | "image_file" => said.note("Image", &name),
+        "input_audio" => said.note("Audio", &name),
+        "file" | "pdf" => said.note("Attachment", &name),
+        "tool_call" => {
+            let tool = part.label("tool_name").unwrap_or_default();
+            let json = |key| part.get(key).map(ForeignValue::to_json).unwrap_or_default();
+            said.tool("Tool", &tool, "json", &json("input"));
+            said.tool("Result", &tool, "json", &json("output"));
+        }
+        _ => said.paragraph(words),
+    }
 }

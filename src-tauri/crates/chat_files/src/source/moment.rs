@@ -1,30 +1,21 @@
 //! Dates as other programs write them.
 
-use serde::Deserialize;
-
+use super::value::ForeignValue;
 use crate::dates::from_iso;
 
-/// A date as text or number; others are none.
-#[derive(Deserialize)]
-#[serde(untagged)]
-pub(crate) enum Moment {
-    Text(String),
-    Number(f64),
-    Other(serde::de::IgnoredAny),
-}
-
-impl Moment {
-    pub fn seconds(&self) -> Option<i64> {
-        match self {
-            Moment::Text(text) => from_iso(text),
-            Moment::Number(number) => seconds(*number),
-            Moment::Other(_) => None,
+/// Unix seconds of a date as text or number.
+pub(crate) fn moment(date: &ForeignValue) -> Option<i64> {
+    match date {
+        ForeignValue::Text(text) => {
+            from_iso(text.trim()).or_else(|| seconds(text.trim().parse().ok()?))
         }
+        ForeignValue::Number(number) => seconds(*number),
+        _ => None,
     }
 }
 
 /// Seconds, of a number that may be milliseconds.
-pub(crate) fn seconds(number: f64) -> Option<i64> {
+fn seconds(number: f64) -> Option<i64> {
     const LATEST_SECOND: f64 = 1e11;
     if !number.is_finite() || number <= 0.0 {
         return None;
@@ -34,5 +25,6 @@ pub(crate) fn seconds(number: f64) -> Option<i64> {
     } else {
         number
     };
-    Some(seconds as i64)
+    // Beyond the year 9999 is no date.
+    (seconds < 2.5e11).then_some(seconds as i64)
 }

@@ -111,8 +111,10 @@ fn exports_may_stand_one_behind_the_other() {
 fn what_is_not_known_is_named() {
     for (name, content) in [
         ("a.json", "{}"),
-        ("a.json", "[]"),
         ("a.json", "[{\"a\":1}]"),
+        ("a.json", "[null]"),
+        ("a.json", "[[[]]]"),
+        ("a.jsonl", "{\"a\":1}\n{\"a\":2}\n"),
         ("a.json", "[1, 2]"),
         ("a.json", "{\"presets\":[]}"),
         ("a.txt", "hello"),
@@ -126,8 +128,14 @@ fn what_is_not_known_is_named() {
         );
         assert!(error.to_string().contains(name), "{error}");
     }
-    let error = read_text("a.json", "").err().unwrap();
-    assert_eq!(error.to_string(), "There are no chats in a.json.");
+    // Enough of it was looked at.
+    let other = "{\"a\":1}\n".repeat(2000) + "{";
+    let error = read_text("a.jsonl", other).err().unwrap();
+    assert!(matches!(error, ReadError::Unknown { .. }), "{error}");
+    for empty in ["", "\u{feff}", "[]", " [ ] "] {
+        let error = read_text("a.json", empty).err().unwrap();
+        assert_eq!(error.to_string(), "There are no chats in a.json.");
+    }
     let folder = tempfile::tempdir().unwrap();
     let path = archive(folder.path(), &[("photo.json", "{}")]);
     assert!(matches!(
@@ -157,7 +165,7 @@ fn our_own_format_is_read_strictly() {
         (
             "\"state\":\"done\"",
             "\"state\":\"odd\"",
-            "line 4: unknown variant `odd`",
+            "line 4, column 46: unknown variant `odd`",
         ),
         ("\"messages\":1", "\"messages\":2", "the counts are others"),
         (
@@ -224,11 +232,25 @@ fn whoever_takes_the_chats_can_stop() {
     assert!(matches!(result, Err(ReadError::Stopped)) && taken == 3);
     let result = read(&[path], &TimeZone::UTC, &mut |_, _| false, &mut |_| true);
     assert!(matches!(result, Err(ReadError::Stopped)));
+    // Within a chat, and in what is no chat.
+    let (_folder, blank) = file("blank.json", "[".to_owned() + &" ".repeat(10_000_000));
+    let folder = tempfile::tempdir().unwrap();
+    let zip = archive(folder.path(), &[("conversations.json", &chats(50_000))]);
+    for path in [blank, zip] {
+        let mut polled = 0;
+        let mut progress = |_, _| {
+            polled += 1;
+            polled < 3
+        };
+        let result = read(&[path], &TimeZone::UTC, &mut progress, &mut |_| true);
+        assert!(matches!(result, Err(ReadError::Stopped)));
+        assert!(polled < 10, "{polled}");
+    }
 }
 
 /// The most memory of this process so far, in KiB.
 #[cfg(target_os = "linux")]
-fn peak() -> u64 {
+pub fn peak() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let line = status
         .lines()

@@ -8,12 +8,12 @@ use store::MessageState;
 
 use crate::{archive, file, outline, read_files, read_text};
 
-fn node(id: &str, parent: Option<&str>, children: &[&str], message: &Value) -> (String, Value) {
+pub fn node(id: &str, parent: Option<&str>, children: &[&str], message: &Value) -> (String, Value) {
     let node = json!({ "id": id, "parent": parent, "children": children, "message": message });
     (id.to_owned(), node)
 }
 
-fn said(role: &str, text: &str) -> Value {
+pub fn said(role: &str, text: &str) -> Value {
     json!({
         "author": { "role": role, "name": null, "metadata": {} },
         "create_time": 1_700_000_000.5, "update_time": null,
@@ -24,7 +24,7 @@ fn said(role: &str, text: &str) -> Value {
 }
 
 /// A question that was edited, an answer with thinking and a tool, of which there are two versions.
-fn chatgpt() -> Value {
+pub fn chatgpt() -> Value {
     let mut hidden = said("system", "");
     hidden["weight"] = json!(0.0);
     let mut custom = said("user", "My instructions");
@@ -128,9 +128,9 @@ fn a_tree_that_is_none_ends() {
     circle["mapping"]["q3"]["children"] = json!(["q2", "nowhere"]);
     circle["mapping"]["root"]["parent"] = json!("q3");
     circle["current_node"] = json!("nowhere");
-    // Nothing begins it, so nothing is in it.
+    // Nothing begins it, so its first node does.
     let found = read_text("c.json", json!([circle, chatgpt()]).to_string()).unwrap();
-    assert_eq!((found.chats.len(), found.tally.empty), (1, 1));
+    assert_eq!(found.chats[0].messages.len(), found.chats[1].messages.len());
 
     let mut deep = serde_json::Map::new();
     for at in 0..20_000 {
@@ -149,7 +149,7 @@ fn a_tree_that_is_none_ends() {
     assert_eq!(found.chats[0].chat.title, "");
 }
 
-fn claude() -> Value {
+pub fn claude() -> Value {
     json!({
         "uuid": "0199-a", "name": "Birds", "summary": "", "account": { "uuid": "x" },
         "created_at": "2025-05-01T10:00:00.123456Z", "updated_at": "2025-05-01T10:05:00.000000+00:00",
@@ -160,7 +160,7 @@ fn claude() -> Value {
                 "created_at": "2025-05-01T10:00:00Z", "updated_at": "2025-05-01T10:00:00Z",
                 "attachments": [
                     { "file_name": "", "file_type": "txt", "file_size": 3, "extracted_content": "A long paste" },
-                    { "file_name": "list.pdf", "file_size": 9, "extracted_content": "not this" },
+                    { "file_name": "list.pdf", "file_size": 9, "extracted_content": "3 wrens" },
                 ],
                 "files": [{ "file_name": "wren.png" }],
             },
@@ -188,7 +188,7 @@ fn claude_has_a_list_of_messages() {
     assert_eq!(
         outline(whole),
         [
-            "*->1 user: How heavy?\n\nA long paste\n\n[Attachment: list.pdf]\n\n[Attachment: wren.png]",
+            "*->1 user: How heavy?\n\nA long paste\n\n[Attachment: list.pdf]\n\n```text\n3 wrens\n```\n\n[Attachment: wren.png]",
             "*1>2 assistant: [Regulus.] Six grams.",
             "1>3 assistant: Seven.",
             "*2>4 user: Thanks",
@@ -238,10 +238,10 @@ fn archives_are_read_as_they_come() {
     assert_eq!(found.tally.sources, [Source::ChatGpt, Source::Claude]);
 }
 
-#[test]
-fn jan_has_a_folder_per_chat() {
+/// A thread and its messages.
+pub fn jan() -> (Value, Vec<Value>) {
     let thread = json!({ "id": "jan_1", "object": "thread", "title": "Birds", "created": 1_700_000_000, "updated": 1_700_000_050, "assistants": [] });
-    let messages = [
+    let messages = vec![
         json!({ "id": "1", "object": "thread.message", "role": "user", "created_at": 1_700_000_000_123_i64,
             "content": [{ "type": "text", "text": { "value": "How heavy?", "annotations": [] } }, { "type": "image_url", "image_url": { "url": "data:…" } }] }),
         json!({ "id": "2", "object": "thread.message", "role": "assistant", "status": "stopped", "created_at": 1_700_000_010,
@@ -250,6 +250,12 @@ fn jan_has_a_folder_per_chat() {
         json!({ "id": "4", "object": "thread.message", "role": "assistant", "created_at": 1_700_000_030,
             "content": [{ "type": "reasoning", "text": { "value": "Evolution" } }, { "type": "text", "text": { "value": "It pays." } }] }),
     ];
+    (thread, messages)
+}
+
+#[test]
+fn jan_has_a_folder_per_chat() {
+    let (thread, messages) = jan();
     let lines: Vec<String> = messages.iter().map(Value::to_string).collect();
     let (folder, file) = file("threads/jan_1/thread.json", thread.to_string());
     fs::write(file.with_file_name("messages.jsonl"), lines.join("\n")).unwrap();
@@ -274,10 +280,9 @@ fn jan_has_a_folder_per_chat() {
     assert_eq!(whole.messages[1].state, MessageState::Stopped);
 }
 
-#[test]
-fn lm_studio_has_versions() {
+pub fn lm_studio() -> Value {
     let text = |text: &str| json!([{ "type": "text", "text": text }]);
-    let whole = json!({
+    json!({
         "name": "Birds", "pinned": false, "createdAt": 1_737_000_000_000_i64, "tokenCount": 9, "systemPrompt": "",
         "messages": [
             { "versions": [{ "type": "singleStep", "role": "user", "content": [{ "type": "text", "text": "How heavy?" }, { "type": "file", "fileIdentifier": "1737 - wren.png", "fileType": "image" }] }], "currentlySelected": 0 },
@@ -291,7 +296,12 @@ fn lm_studio_has_versions() {
             ], "currentlySelected": 1 },
             { "versions": [{ "type": "singleStep", "role": "user", "content": text("Why?") }], "currentlySelected": 0 },
         ],
-    });
+    })
+}
+
+#[test]
+fn lm_studio_has_versions() {
+    let whole = lm_studio();
     let (folder, file) = file(
         "conversations/1737000000000.conversation.json",
         whole.to_string(),

@@ -2,8 +2,11 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod bounds;
 mod damaged;
+mod documents;
 mod foreign;
+mod lenient;
 mod writing;
 
 use std::fs;
