@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use chat::{Chat, Failure, ImportCounts, RunningImport};
-use chat_files::{Item, OnProgress, ReadError, Tally, read};
+use chat_files::{Item, LeftOut, OnProgress, ReadError, Tally, read};
 use jiff::tz::TimeZone;
 
 use crate::wire::Imported;
@@ -41,7 +41,13 @@ pub fn read_all(
         (_, Some(failure)) => Err(failure),
         (Ok(tally), None) => Ok(Some(tally)),
         (Err(ReadError::Stopped), None) => Ok(None),
-        (Err(error), None) => Err(Failure::other(format!("{error} Nothing was imported."))),
+        (Err(error), None) => {
+            tracing::warn!(
+                error = error.without_quotation(),
+                "files cannot be imported"
+            );
+            Err(Failure::other(format!("{error} Nothing was imported.")))
+        }
     }
 }
 
@@ -94,7 +100,59 @@ fn sentences(tally: &Tally, counts: ImportCounts) -> String {
         let words = if number == 1 { one } else { several };
         format!(" {} {words}.", figures::count(number))
     });
-    first + &others.collect::<String>()
+    first + &others.collect::<String>() + &unread(tally)
+}
+
+/// What of the files could not be read.
+fn unread(tally: &Tally) -> String {
+    let LeftOut { count, .. } = tally.unread_messages;
+    let mut sentences = String::new();
+    if count > 0 {
+        let (messages, were) = if count == 1 {
+            ("message", "was")
+        } else {
+            ("messages", "were")
+        };
+        let (count, chats) = (figures::count(count), names(&tally.unread_messages));
+        sentences +=
+            &format!(" {count} {messages} of {chats} could not be read and {were} left out.");
+    }
+    let others = [
+        (
+            &tally.unread_chats,
+            "chat could not be read and was left out",
+            "chats could not be read and were left out",
+        ),
+        (
+            &tally.large_chats,
+            "chat has more in it than can be kept here and was left out",
+            "chats have more in them than can be kept here and were left out",
+        ),
+        (
+            &tally.unknown_files,
+            "file has no chats that Goldcrest can read",
+            "files have no chats that Goldcrest can read",
+        ),
+    ];
+    for (left_out, one, several) in others.iter().filter(|(left_out, ..)| left_out.count > 0) {
+        let words = if left_out.count == 1 { one } else { several };
+        let count = figures::count(left_out.count);
+        sentences += &format!(" {count} {words}: {}.", names(left_out));
+    }
+    sentences
+}
+
+/// The names in a list, as a sentence has them.
+fn names(left_out: &LeftOut) -> String {
+    let mut names = left_out.names.clone();
+    if left_out.others > 0 {
+        names.push(format!("{} more", figures::count(left_out.others)));
+    }
+    match names.split_last() {
+        Some((last, [])) => last.clone(),
+        Some((last, others)) => format!("{} and {last}", others.join(", ")),
+        None => String::new(),
+    }
 }
 
 /// A count for the page.
@@ -157,6 +215,33 @@ mod tests {
             "Imported 1,204 chats from ChatGPT and Jan. 1 chat was here already. \
              1 chat had new messages and was added as a copy. 2 chats without messages were left out. \
              1 text was too long and was cut."
+        );
+    }
+
+    #[test]
+    fn an_import_names_what_could_not_be_read() {
+        let left_out = |count, names: &[&str], others| LeftOut {
+            count,
+            names: names.iter().map(|name| (*name).to_owned()).collect(),
+            others,
+        };
+        let tally = Tally {
+            unread_messages: left_out(1, &["“Birds”"], 0),
+            unread_chats: left_out(19, &["number 2 in c.json", "“Trees”"], 17),
+            large_chats: left_out(1, &["“All”"], 0),
+            unknown_files: left_out(2, &["a.jsonl", "b.jsonl"], 0),
+            ..Tally::default()
+        };
+        let counts = ImportCounts {
+            added: 2,
+            ..ImportCounts::default()
+        };
+        assert_eq!(
+            Imported::of(&tally, counts).message,
+            "Imported 2 chats. 1 message of “Birds” could not be read and was left out. \
+             19 chats could not be read and were left out: number 2 in c.json, “Trees” and 17 more. \
+             1 chat has more in it than can be kept here and was left out: “All”. \
+             2 files have no chats that Goldcrest can read: a.jsonl and b.jsonl."
         );
     }
 }

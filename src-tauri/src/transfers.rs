@@ -57,7 +57,13 @@ impl Transfers {
                 Ok(Some(state)) => state,
                 Ok(None) => TransferState::Cancelled,
                 Err(failure) => {
-                    tracing::warn!(?kind, %failure, "failed");
+                    match kind {
+                        // Its message may quote a file of the user's: `importing` logs what does not.
+                        TransferKind::Import => {
+                            tracing::warn!(code = ?failure.code, "an import failed")
+                        }
+                        _ => tracing::warn!(?kind, %failure, "failed"),
+                    }
                     let message = failure.message;
                     TransferState::Failed { message }
                 }
