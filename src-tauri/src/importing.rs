@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use chat::{Chat, Failure, ImportCounts, RunningImport};
-use chat_files::{Item, LeftOut, OnProgress, ReadError, Tally, read};
+use chat_files::{Item, Omissions, OnProgress, ReadError, Tally, read};
 use jiff::tz::TimeZone;
 
 use crate::wire::Imported;
@@ -105,7 +105,7 @@ fn sentences(tally: &Tally, counts: ImportCounts) -> String {
 
 /// What of the files could not be read.
 fn unread(tally: &Tally) -> String {
-    let LeftOut { count, .. } = tally.unread_messages;
+    let Omissions { count, .. } = tally.unread_messages;
     let mut sentences = String::new();
     if count > 0 {
         let (messages, were) = if count == 1 {
@@ -143,7 +143,7 @@ fn unread(tally: &Tally) -> String {
 }
 
 /// The names in a list, as a sentence has them.
-fn names(left_out: &LeftOut) -> String {
+fn names(left_out: &Omissions) -> String {
     let mut names = left_out.names.clone();
     if left_out.others > 0 {
         names.push(format!("{} more", figures::count(left_out.others)));
@@ -220,7 +220,7 @@ mod tests {
 
     #[test]
     fn an_import_names_what_could_not_be_read() {
-        let left_out = |count, names: &[&str], others| LeftOut {
+        let left_out = |count, names: &[&str], others| Omissions {
             count,
             names: names.iter().map(|name| (*name).to_owned()).collect(),
             others,

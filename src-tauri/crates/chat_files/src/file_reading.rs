@@ -26,19 +26,19 @@ pub struct Tally {
     /// Texts that were longer than a message can be, and were cut.
     pub cut: usize,
     /// Messages that could not be read, by their chats.
-    pub unread_messages: LeftOut,
+    pub unread_messages: Omissions,
     /// Chats that could not be read.
-    pub unread_chats: LeftOut,
+    pub unread_chats: Omissions,
     /// Chats with more messages or more text than a chat can have.
-    pub large_chats: LeftOut,
+    pub large_chats: Omissions,
     /// Files of a folder or an archive that have no chats of a known program.
-    pub unknown_files: LeftOut,
+    pub unknown_files: Omissions,
 }
 
 /// What is left out of an import.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct LeftOut {
+pub struct Omissions {
     /// How much that is.
     pub count: usize,
     /// Where it was, or what: the first few, as a sentence names them.
@@ -47,7 +47,7 @@ pub struct LeftOut {
     pub others: usize,
 }
 
-impl LeftOut {
+impl Omissions {
     /// Adds what a title names.
     pub(crate) fn add_titled(&mut self, count: usize, of: &str) {
         let of = title(of);
@@ -70,7 +70,7 @@ impl LeftOut {
     }
 
     /// Adds what another one has.
-    pub(crate) fn append(&mut self, other: LeftOut) {
+    pub(crate) fn append(&mut self, other: Omissions) {
         self.count += other.count;
         let names = other.names.len();
         let room = MOST_NAMES.saturating_sub(self.names.len()).min(names);

@@ -21,7 +21,7 @@ mod source;
 mod target;
 mod write;
 
-pub use file_reading::{Item, LeftOut, Tally};
+pub use file_reading::{Item, Omissions, Tally};
 pub use html::article;
 pub use options::{Format, OnProgress, WriteOptions};
 pub use read::read;

@@ -18,7 +18,7 @@ use jiff::tz::TimeZone;
 use store::Role;
 
 use self::spoken::{Spoken, is_question, spoken};
-use self::tree::Tree;
+use self::tree::NodeTree;
 use super::Source;
 use super::draft::{About, ChatDraft, ForeignChat, Outcome, Said};
 use super::value::ForeignValue;
@@ -39,7 +39,7 @@ pub(crate) fn chat(chat: &ForeignValue, zone: &TimeZone) -> ForeignChat {
         created_at: chat.moment("create_time"),
         updated_at: chat.moment("update_time"),
     };
-    let mut walk = Walk::of(Tree::of(chat.get("mapping")));
+    let mut walk = Walk::of(NodeTree::of(chat.get("mapping")));
     if chat
         .get("mapping")
         .is_some_and(|it| it.as_text().is_some() || it.is_bare())
@@ -59,9 +59,9 @@ pub(crate) fn chat(chat: &ForeignValue, zone: &TimeZone) -> ForeignChat {
 
 /// A way down the tree, on which answers are gathered.
 struct Walk<'a> {
-    tree: Tree<'a>,
+    tree: NodeTree<'a>,
     draft: ChatDraft,
-    pieces: Vec<Piece>,
+    pieces: Vec<AnswerPiece>,
     /// The message that has what a node says.
     places: HashMap<usize, u32>,
     /// What answers may still take: pieces, and bytes. One that goes on in several ways is written for each of them.
@@ -70,7 +70,7 @@ struct Walk<'a> {
 }
 
 /// What a node says of an answer, and the piece before it.
-struct Piece {
+struct AnswerPiece {
     said: Said,
     node: usize,
     before: Option<usize>,
@@ -79,7 +79,7 @@ struct Piece {
 }
 
 /// A node to be looked at, the message before it, and the last piece of the answer that is being gathered.
-struct Step {
+struct TreeStep {
     node: usize,
     parent: Option<u32>,
     answer: Option<usize>,
@@ -88,7 +88,7 @@ struct Step {
 struct TooLarge;
 
 impl<'a> Walk<'a> {
-    fn of(tree: Tree<'a>) -> Walk<'a> {
+    fn of(tree: NodeTree<'a>) -> Walk<'a> {
         Walk {
             tree,
             draft: ChatDraft::default(),
@@ -103,7 +103,7 @@ impl<'a> Walk<'a> {
         let mut seen = vec![false; self.tree.nodes.len()];
         // Nodes in a circle have no root: the first of them begins.
         for root in self.tree.roots.clone().into_iter().chain(0..seen.len()) {
-            let mut steps = vec![Step {
+            let mut steps = vec![TreeStep {
                 node: root,
                 parent: None,
                 answer: None,
@@ -117,7 +117,7 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    fn take(&mut self, mut step: Step, steps: &mut Vec<Step>) -> Result<(), TooLarge> {
+    fn take(&mut self, mut step: TreeStep, steps: &mut Vec<TreeStep>) -> Result<(), TooLarge> {
         match spoken(self.tree.nodes[step.node]) {
             Spoken::User(said) => {
                 self.end_answer(&mut step)?;
@@ -128,7 +128,7 @@ impl<'a> Walk<'a> {
                 }
             }
             Spoken::Answer(said) => {
-                self.pieces.push(Piece {
+                self.pieces.push(AnswerPiece {
                     said,
                     node: step.node,
                     before: step.answer,
@@ -148,7 +148,7 @@ impl<'a> Walk<'a> {
             self.end_answer(&mut step)?;
         }
         let children = self.tree.children[step.node].iter().rev();
-        steps.extend(children.map(|child| Step {
+        steps.extend(children.map(|child| TreeStep {
             node: *child,
             parent: step.parent,
             answer: step.answer,
@@ -156,7 +156,7 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    fn end_answer(&mut self, step: &mut Step) -> Result<(), TooLarge> {
+    fn end_answer(&mut self, step: &mut TreeStep) -> Result<(), TooLarge> {
         let Some(last) = step.answer.take() else {
             return Ok(());
         };

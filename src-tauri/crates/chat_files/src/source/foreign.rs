@@ -10,7 +10,7 @@ use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visi
 use super::draft::{ForeignChat, Outcome};
 use super::value::{Budget, ForeignValue, ValueSeed};
 use super::{Source, chatgpt, claude, lm_studio, openai};
-use crate::file_reading::{FileReading, LeftOut};
+use crate::file_reading::{FileReading, Omissions};
 use crate::read_error::ReadError;
 
 /// Values that are looked at before a file is taken for one of no known program.
@@ -27,7 +27,7 @@ pub(crate) fn read(
         reading,
         chats: 0,
         values: 0,
-        unread: LeftOut::default(),
+        unread: Omissions::default(),
         error: None,
     };
     let read = loop {
@@ -69,7 +69,7 @@ struct ChatVisitor<'a, 'r> {
     /// Values that should be chats.
     values: usize,
     /// Those that are none.
-    unread: LeftOut,
+    unread: Omissions,
     /// Why it ended; serde's own error only stops the reading.
     error: Option<ReadError>,
 }

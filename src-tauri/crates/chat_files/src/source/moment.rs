@@ -1,21 +1,15 @@
 //! Dates as other programs write them.
 
-use super::value::ForeignValue;
 use crate::dates::from_iso;
 
-/// Unix seconds of a date as text or number.
-pub(crate) fn moment(date: &ForeignValue) -> Option<i64> {
-    match date {
-        ForeignValue::Text(text) => {
-            from_iso(text.trim()).or_else(|| seconds(text.trim().parse().ok()?))
-        }
-        ForeignValue::Number(number) => seconds(*number),
-        _ => None,
-    }
+/// Unix seconds of a date as text: in ISO form, or a number.
+pub(crate) fn from_text(text: &str) -> Option<i64> {
+    let text = text.trim();
+    from_iso(text).or_else(|| from_number(text.parse().ok()?))
 }
 
-/// Seconds, of a number that may be milliseconds.
-fn seconds(number: f64) -> Option<i64> {
+/// Unix seconds of a date as a number, which may be milliseconds.
+pub(crate) fn from_number(number: f64) -> Option<i64> {
     const LATEST_SECOND: f64 = 1e11;
     if !number.is_finite() || number <= 0.0 {
         return None;

@@ -11,7 +11,7 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 
-use super::moment::moment;
+use super::moment;
 use crate::limits::{CHAT_TEXT, CHAT_VALUES, TEXT};
 
 /// Lists and objects in one another; serde_json allows 128 of them.
@@ -155,7 +155,11 @@ impl ForeignValue {
 
     /// A field that is a date.
     pub fn moment(&self, key: &str) -> Option<i64> {
-        moment(self.get(key)?)
+        match self.get(key)? {
+            ForeignValue::Text(text) => moment::from_text(text),
+            ForeignValue::Number(number) => moment::from_number(*number),
+            _ => None,
+        }
     }
 
     /// The items of a field. A text or an object in the place of a list is its one item.

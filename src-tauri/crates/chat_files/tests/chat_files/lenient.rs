@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use chat_files::{LeftOut, Source};
+use chat_files::{Omissions, Source};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -172,8 +172,8 @@ fn each_field_of_jan_may_be_anything() {
     });
 }
 
-fn left_out(count: usize, names: &[&str]) -> LeftOut {
-    LeftOut {
+fn left_out(count: usize, names: &[&str]) -> Omissions {
+    Omissions {
         count,
         names: names.iter().map(|name| (*name).to_owned()).collect(),
         others: 0,
@@ -252,7 +252,7 @@ fn odd_chats_of_chatgpt_are_read_as_far_as_they_can_be() {
     for (name, change, expected) in changes {
         let found = read_text("c.json", text_of(&json!([pair("Odd", change)]))).expect(name);
         assert_eq!(outline(&found.chats[0]), expected, "{name}");
-        assert_eq!(found.tally.unread_messages, LeftOut::default(), "{name}");
+        assert_eq!(found.tally.unread_messages, Omissions::default(), "{name}");
     }
     let dated = pair("Odd", |it| {
         it["create_time"] = json!("2023-11-14T22:13:20Z")

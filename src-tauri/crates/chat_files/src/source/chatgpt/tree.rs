@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use crate::source::value::ForeignValue;
 
 /// Nodes by their places in the file.
-pub(super) struct Tree<'a> {
+pub(super) struct NodeTree<'a> {
     pub nodes: Vec<&'a ForeignValue>,
     pub by_id: HashMap<&'a str, usize>,
     pub parents: Vec<Option<usize>>,
@@ -13,10 +13,10 @@ pub(super) struct Tree<'a> {
     pub roots: Vec<usize>,
 }
 
-impl<'a> Tree<'a> {
+impl<'a> NodeTree<'a> {
     /// The nodes of a mapping. A node names its parent, and a parent lists its children: where one of the two is missing or
     /// wrong, the other one counts.
-    pub fn of(mapping: Option<&'a ForeignValue>) -> Tree<'a> {
+    pub fn of(mapping: Option<&'a ForeignValue>) -> NodeTree<'a> {
         let mut by_id = HashMap::new();
         let mut nodes = Vec::new();
         match mapping {
@@ -66,7 +66,7 @@ impl<'a> Tree<'a> {
         }
         let roots = (0..nodes.len()).filter(|node| parents[*node].is_none());
         let roots = roots.collect();
-        Tree {
+        NodeTree {
             nodes,
             by_id,
             parents,
