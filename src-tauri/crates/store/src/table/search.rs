@@ -148,7 +148,7 @@ impl Search<'_> {
     ) -> rusqlite::Result<()> {
         let pass = &passes[number];
         let index = pass.index.titles();
-        if found.titled >= found.limit || !self.has_others(pass, "chat_search")? {
+        if found.order.len() >= found.limit || !self.has_others(pass, "chat_search")? {
             return Ok(());
         }
         let also = pass.also(index, "chat_search");
@@ -164,7 +164,7 @@ impl Search<'_> {
                 known.in_title = true;
                 continue;
             }
-            if found.titled >= found.limit {
+            if found.order.len() >= found.limit {
                 found.more = true;
                 break;
             }
