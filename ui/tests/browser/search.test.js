@@ -52,7 +52,7 @@ scene(
     const texts = await hits(page).getByRole("button").allTextContents();
     assert.equal(texts.filter((text) => text.includes("Sourdough that does not rise")).length, 1);
     assert.match(texts[0], /Sourdough that does not rise.*\d{1,2} \w{3}/s);
-    assert.equal(texts.filter((text) => text.includes("My sourdough")).length, 2, texts.join("\n"));
+    assert.equal(texts.filter((text) => text.includes("My sourdough")).length, 3, texts.join("\n"));
     const more = hits(page).getByRole("button", { name: /more in this chat/ });
     await more.click();
     assert.equal(await more.count(), 0);
@@ -112,19 +112,24 @@ scene("a word in a folded message and one in the thinking are unfolded", {}, asy
     const [question, answer] = chat.messages;
     question.text = `${"A long paste.\n".repeat(500)}The needle.`;
     answer.thinking = "Regulus ponders.";
+    const hit = {
+      message: answer.id,
+      role: "assistant",
+      inThinking: true,
+      snippet: "\uE000Regulus\uE001",
+      at: 0,
+    };
+    const found = {
+      chat: chat.summary.id,
+      title: "x",
+      inTitle: false,
+      at: 0,
+      hits: [hit],
+      count: 1,
+    };
     const find = window.stage.search.bind(window.stage);
     window.stage.search = async (query) =>
-      query === "regulus"
-        ? [
-            {
-              chat: chat.summary.id,
-              message: answer.id,
-              title: "x",
-              snippet: "\uE000Regulus\uE001",
-              at: 0,
-            },
-          ]
-        : find(query);
+      query === "regulus" ? { chats: [found], more: false, indexing: false } : find(query);
   });
   await search(page, "needle");
   await hits(page).getByRole("button").first().click();
