@@ -63,7 +63,7 @@ impl StartError {
             StoreError::ReadOnly { .. } => StartProblemKind::ReadOnly,
             StoreError::FolderNotWritable { .. } => StartProblemKind::FolderNotWritable,
             StoreError::Held { .. } => StartProblemKind::Held,
-            StoreError::DiskFull => StartProblemKind::DiskFull,
+            StoreError::DiskFull | StoreError::LittleRoom { .. } => StartProblemKind::DiskFull,
             StoreError::Altered { .. }
             | StoreError::NotFound(_)
             | StoreError::Io { .. }

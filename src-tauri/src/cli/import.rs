@@ -1,9 +1,10 @@
 //! `goldcrest import`: chats from files, all or none.
 
 use std::io::{self, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use chat::{Failure, Importing, Store};
+use chat::{Failure, Importing, Store, nothing_imported};
 use chat_files::{Item, OnProgress};
 
 use super::args::ImportArgs;
@@ -14,6 +15,9 @@ use super::progress::ProgressLine;
 use crate::importing::read_all;
 use crate::instance;
 use crate::wire::Imported;
+
+/// How long chats are written, or removed, in one transaction.
+const AT_ONCE: Duration = Duration::from_millis(100);
 
 pub fn run(args: &ImportArgs) -> Result<(), CliError> {
     let folders = data_folder()?;
@@ -33,21 +37,23 @@ pub fn run(args: &ImportArgs) -> Result<(), CliError> {
     lock.note_import();
     let message = |error: chat::StoreError| CliError::message(error.to_string());
     let store = Store::open(&folders.database()).map_err(message)?;
-    let (added, _) = Interrupt::listen().during(|cancel| {
+    let interrupt = Interrupt::listen();
+    let (added, _) = interrupt.during(|cancel| {
         let mut line = ProgressLine::new();
         add(&store, args, &mut |done, total| {
             line.show("Importing", done, total);
-            !cancel.load(std::sync::atomic::Ordering::Relaxed)
+            !cancel.load(Ordering::Relaxed)
         })
     });
-    ended(added)
+    let ended = ended(added);
+    interrupt.during(|cancel| remove_what_is_hidden(&store, cancel));
+    ended
 }
 
 /// What was imported to its end counts, even where Ctrl+C came in the middle of that.
 fn ended(added: Result<Option<Imported>, Failure>) -> Result<(), CliError> {
     match added.map_err(|failure| CliError::message(failure.message))? {
         Some(imported) => Ok(writeln!(io::stderr(), "{}", imported.message)?),
-        // What was written is hidden, and the next purge removes it.
         None => Err(CliError::Interrupted),
     }
 }
@@ -64,8 +70,8 @@ fn add(
             Item::Folder(folder) => importing.add_folder(folder),
             Item::Preset(preset) => importing.add_preset(preset),
             Item::Chat(whole) => {
-                if importing.add(store, whole)? {
-                    importing.write(store, Duration::MAX)?;
+                if importing.add(store, whole).map_err(nothing_imported)? {
+                    write(&mut importing, store)?;
                 }
             }
         }
@@ -74,7 +80,30 @@ fn add(
     let Some(tally) = tally else {
         return Ok(None);
     };
-    importing.write(store, Duration::MAX)?;
-    let counts = importing.finish(store)?;
+    write(&mut importing, store)?;
+    let counts = importing.finish(store).map_err(nothing_imported)?;
     Ok(Some(Imported::of(&tally, counts)))
+}
+
+fn write(importing: &mut Importing, store: &Store) -> Result<(), Failure> {
+    while !importing.write(store, AT_ONCE).map_err(nothing_imported)? {}
+    Ok(())
+}
+
+/// What an import leaves that does not come to its end is hidden: it goes, and so does that of earlier ones.
+fn remove_what_is_hidden(store: &Store, cancel: &AtomicBool) {
+    let mut line = ProgressLine::new();
+    let mut purge = || store.chats().purge(0, AT_ONCE);
+    while !cancel.load(Ordering::Relaxed) {
+        match purge() {
+            Ok(true) => line.show("Removing what was not imported", 0, 1),
+            Ok(false) => break,
+            Err(error) => {
+                return tracing::warn!(%error, "what was not imported is still there, hidden");
+            }
+        }
+    }
+    if let Err(error) = store.compact() {
+        tracing::warn!(%error, "the file did not become smaller");
+    }
 }

@@ -48,12 +48,32 @@ impl Failure {
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Failure {
         let code = match error {
-            StoreError::NotFound(_) => FailureCode::Other,
+            StoreError::NotFound(_)
+            | StoreError::Altered { .. }
+            | StoreError::LittleRoom { .. } => FailureCode::Other,
             StoreError::DiskFull => FailureCode::DiskFull,
             _ => FailureCode::Store,
         };
         Failure::new(code, error.to_string())
     }
+}
+
+/// The end of an import that could not be written.
+pub fn nothing_imported(error: StoreError) -> Failure {
+    let message = match &error {
+        StoreError::DiskFull => {
+            "The disk is full. Nothing was imported; free some space and try again.".to_owned()
+        }
+        error => format!("Nothing was imported. {error}"),
+    };
+    let failure = Failure::from(error);
+    // A full disk is met by a retry of the import, not by what saves the chats that are open.
+    let code = if failure.code == FailureCode::DiskFull {
+        FailureCode::Other
+    } else {
+        failure.code
+    };
+    Failure::new(code, message)
 }
 
 /// The kinds of failure on which somebody acts: the window, or whoever opens the store.

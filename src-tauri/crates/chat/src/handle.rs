@@ -478,7 +478,6 @@ impl Chat {
             StoreError::NotFound(_) => Failure::other(
                 "This copy is damaged or not there any more, so it was not restored. Your chats are as they were.",
             ),
-            error @ StoreError::Altered { .. } => Failure::other(error.to_string()),
             error => error.into(),
         })?;
         let taken = self.ask(|actor| actor.take_copy());

@@ -211,8 +211,11 @@ impl Importing {
         }
     }
 
-    /// Writes what waits, for at most the given time. Returns whether all is written.
+    /// Writes what waits, for at most the given time, as long as there is room. Returns whether all is written.
     pub fn write(&mut self, store: &Store, within: Duration) -> Result<bool, StoreError> {
+        if !self.waiting.is_empty() {
+            store.check_room()?;
+        }
         let whole = store
             .records()
             .write(&mut self.waiting, self.mark, within)?;

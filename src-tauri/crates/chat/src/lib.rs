@@ -35,7 +35,7 @@ mod view;
 pub use actor::{AtEnd, Timing, asking_for, summary_question};
 pub use clock::{Clock, SystemClock, now};
 pub use context::ContextUsage;
-pub use failure::{Failure, FailureCode};
+pub use failure::{Failure, FailureCode, nothing_imported};
 pub use fit::{LeftOut, Limits};
 pub use handle::Chat;
 pub use importing::{ImportCounts, Importing};

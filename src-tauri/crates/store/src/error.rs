@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::{ErrorCode, ffi};
 
+use crate::room::RESERVE;
+
 /// Why an operation of the store failed.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
@@ -87,6 +89,12 @@ pub enum StoreError {
     /// There is no such row.
     #[error("This {0} does not exist any more.")]
     NotFound(&'static str),
+    /// The disk is nearly full.
+    #[error("The disk has {} MB free, and Goldcrest leaves {} MB to other programs. Free some space and try again.", free >> 20, RESERVE >> 20)]
+    LittleRoom {
+        /// Bytes that are free.
+        free: u64,
+    },
     /// The disk is full.
     #[error("The disk is full: this could not be saved. Free some space and try again.")]
     DiskFull,

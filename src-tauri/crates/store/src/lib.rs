@@ -22,6 +22,7 @@ mod read_only;
 mod record;
 mod records;
 mod recovery;
+mod room;
 mod schema;
 mod snapshot;
 mod table;

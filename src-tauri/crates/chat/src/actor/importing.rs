@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use store::{FolderRecord, PresetRecord, StoreError, WholeChat};
+use store::{FolderRecord, PresetRecord, WholeChat};
 
 use crate::actor::daily::Daily;
 use crate::actor::state::ChatActor;
 use crate::actor::undo::Revert;
-use crate::failure::{Failure, FailureCode};
+use crate::failure::{Failure, nothing_imported};
 use crate::importing::{ImportCounts, Importing, Published};
 
 /// How long chats are written at once: nobody is served meanwhile.
@@ -98,21 +98,4 @@ impl ChatActor {
 
 fn no_import() -> Failure {
     Failure::other("The import has ended.")
-}
-
-fn nothing_imported(error: StoreError) -> Failure {
-    let message = match &error {
-        StoreError::DiskFull => {
-            "The disk is full. Nothing was imported; free some space and try again.".to_owned()
-        }
-        error => format!("Nothing was imported. {error}"),
-    };
-    let failure = Failure::from(error);
-    // A full disk is met by a retry of the import, not by what saves the chats that are open.
-    let code = if failure.code == FailureCode::DiskFull {
-        FailureCode::Other
-    } else {
-        failure.code
-    };
-    Failure::new(code, message)
 }

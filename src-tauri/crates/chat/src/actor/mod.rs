@@ -70,6 +70,8 @@ const PURGE_PAUSE: Duration = Duration::from_millis(200);
 /// The same of messages that are indexed.
 const INDEXING: Duration = Duration::from_millis(50);
 const INDEX_PAUSE: Duration = Duration::from_millis(50);
+/// How many times as long as other things a purge waits that failed, for want of room as a rule.
+const PURGE_RETRY: u32 = 12;
 
 /// `model`: the one to open in place of that which was used last.
 pub(crate) fn start(
@@ -265,13 +267,16 @@ impl ChatActor {
             Ok(true) => self.purging = Daily::after(PURGE_PAUSE),
             Ok(false) => {
                 self.retain_chats(&BTreeSet::new());
+                if let Err(error) = self.store.compact() {
+                    tracing::warn!(%error, "the file did not become smaller");
+                }
                 self.purging.done_for(today);
             }
             // With a full disk the chats can still be read.
             Err(error) => {
                 tracing::warn!(%error, "what expired was not purged");
                 self.retain_chats(&BTreeSet::new());
-                self.purging.failed();
+                self.purging = Daily::after(PURGE_RETRY * self.timing.retry_after);
             }
         }
     }

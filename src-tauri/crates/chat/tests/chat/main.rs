@@ -12,6 +12,7 @@ mod context;
 mod copies;
 mod counter;
 mod crashing;
+mod crowded;
 mod failing;
 mod fitting;
 mod folders;

@@ -118,7 +118,7 @@ impl ChatRow {
 }
 
 /// Has what was purged leave the WAL too.
-pub(super) fn empty_wal(db: &Connection) {
+pub(crate) fn empty_wal(db: &Connection) {
     // While another connection reads, this does nothing, and closing the file does it.
     let _ = db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
 }

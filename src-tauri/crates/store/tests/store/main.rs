@@ -16,6 +16,7 @@ mod presets;
 mod private;
 mod records;
 mod recovering;
+mod room;
 mod scripts;
 mod search;
 mod settings;
