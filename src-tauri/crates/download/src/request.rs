@@ -136,10 +136,11 @@ pub(crate) fn is_repository_name(part: &str) -> bool {
     !part.is_empty() && !part.starts_with('.') && part.bytes().all(is_part)
 }
 
-/// A name that every file system takes and that leads nowhere else.
+/// A name that every file system takes, that is shown as it is, and that leads nowhere else.
 pub(crate) fn is_file_name(name: &str) -> bool {
     const LONGEST: usize = 200;
-    let is_forbidden = |c: char| c.is_control() || r##"/\:*?"<>|#%"##.contains(c);
+    let is_forbidden =
+        |c: char| c.is_control() || is_not_shown(c) || r##"/\:*?"<>|#%"##.contains(c);
     !name.is_empty()
         && name.len() <= LONGEST
         && !name.starts_with('.')
@@ -147,6 +148,34 @@ pub(crate) fn is_file_name(name: &str) -> bool {
         && !name.contains(is_forbidden)
 }
 
+/// Whether a character has no form of its own, and may change the order of others: a name would look like another one.
+fn is_not_shown(c: char) -> bool {
+    matches!(c,
+        '\u{AD}' | '\u{61C}' | '\u{180E}' | '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}'
+        | '\u{2060}'..='\u{206F}' | '\u{FEFF}' | '\u{FFF9}'..='\u{FFFB}' | '\u{E0000}'..='\u{E007F}')
+}
+
 fn is_hex(text: &str, digits: usize) -> bool {
     text.len() == digits && text.bytes().all(|b| b.is_ascii_hexdigit())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_file_name;
+
+    #[test]
+    fn a_name_that_looks_like_another_one_is_none() {
+        for name in ["SmolLM3-Q4_K_M.gguf", "größe 3.gguf", "模型.gguf"] {
+            assert!(is_file_name(name), "{name}");
+        }
+        for c in [
+            '\u{202E}', '\u{200B}', '\u{2066}', '\u{FEFF}', '\u{AD}', '\u{7}', '/',
+        ] {
+            assert!(
+                !is_file_name(&format!("{c}fugg.gguf")),
+                "{}",
+                c.escape_unicode()
+            );
+        }
+    }
 }
