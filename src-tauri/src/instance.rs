@@ -43,6 +43,11 @@ pub fn is_import(data: &Path) -> bool {
 pub fn lock(data: &Path) -> io::Result<Option<DataLock>> {
     private::folder(data)?;
     let path = data.join(LOCK_FILE);
+    // What a link leads to would be emptied.
+    if fs::symlink_metadata(&path).is_ok_and(|found| !found.is_file()) {
+        let refused = format!("{LOCK_FILE} is not a file: remove it");
+        return Err(io::Error::new(ErrorKind::InvalidInput, refused));
+    }
     private::file(&path)?;
     let file = OpenOptions::new().read(true).append(true).open(&path)?;
     match file.try_lock() {
@@ -207,6 +212,30 @@ mod tests {
         drop(lock(&data).expect("no error").expect("free"));
         assert!(!is_import(&data));
         assert!(lock(&data).expect("no error").is_some());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_is_not_a_file_is_no_lock_and_stays_as_it_is() {
+        use std::os::unix::fs::{PermissionsExt, symlink};
+        let data = tempfile::tempdir().expect("made");
+        let (path, target) = (data.path().join(LOCK_FILE), data.path().join("thesis"));
+        fs::write(&target, "mine").expect("written");
+        fs::set_permissions(&target, fs::Permissions::from_mode(0o644)).expect("set");
+        let refused = || lock(data.path()).expect_err("refused").to_string();
+        symlink(&target, &path).expect("made");
+        assert_eq!(refused(), "goldcrest.lock is not a file: remove it");
+        assert_eq!(fs::read(&target).expect("there"), b"mine");
+        let mode = fs::metadata(&target).expect("there").permissions().mode();
+        assert_eq!(mode & 0o777, 0o644);
+        fs::remove_file(&path).expect("removed");
+        symlink(data.path().join("nothing"), &path).expect("made");
+        refused();
+        assert!(!data.path().join("nothing").exists());
+        fs::remove_file(&path).expect("removed");
+        let pipe = std::process::Command::new("mkfifo").arg(&path).status();
+        assert!(pipe.expect("started").success());
+        refused();
     }
 
     #[test]
