@@ -1,9 +1,10 @@
 //! The file of one block: magic, key, length, content, and a BLAKE3 checksum over all of these.
 
-use std::fs::File;
+use std::fs::OpenOptions;
 use std::io::{self, Read, Write};
 use std::path::Path;
 
+use system::regular;
 use tempfile::NamedTempFile;
 
 use crate::key::BlockKey;
@@ -57,7 +58,7 @@ pub(crate) fn write(path: &Path, key: &BlockKey, content: &[u8]) -> io::Result<(
 /// # Errors
 /// When it cannot be read.
 pub(crate) fn read(path: &Path, key: &BlockKey) -> io::Result<Option<Vec<u8>>> {
-    let mut file = File::open(path)?;
+    let mut file = regular::open(path, OpenOptions::new().read(true))?;
     let around = (HEADER + CHECKSUM) as u64;
     let content = file.metadata()?.len().checked_sub(around);
     let content = content.filter(|length| *length <= MOST_BYTES);

@@ -1,18 +1,23 @@
 //! The keys that a chat uses: a file of lines, to which lines are appended.
 
 use std::collections::HashSet;
-use std::fs::{self, File, OpenOptions};
+use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::path::Path;
 
+use system::{private, regular};
+
 use crate::key::BlockKey;
+
+/// Far above the list of any chat.
+const MOST_BYTES: u64 = 1 << 26;
 
 /// The keys of a list; a torn line is left out.
 ///
 /// # Errors
 /// When the file is there and cannot be read.
 pub(crate) fn read(path: &Path) -> io::Result<HashSet<BlockKey>> {
-    let bytes = match fs::read(path) {
+    let bytes = match regular::read(path, MOST_BYTES) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(HashSet::new()),
         read => read?,
     };
@@ -27,8 +32,8 @@ pub(crate) fn read(path: &Path) -> io::Result<HashSet<BlockKey>> {
 /// # Errors
 /// When it cannot be written.
 pub(crate) fn append(path: &Path, key: &BlockKey) -> io::Result<()> {
-    system::private::file(path)?;
-    let mut file: File = OpenOptions::new().append(true).open(path)?;
+    private::file(path)?;
+    let mut file = regular::open(path, OpenOptions::new().append(true))?;
     // It begins with a line break, so that a torn line before it spoils no other.
     file.write_all(format!("\n{key}").as_bytes())
 }

@@ -10,6 +10,8 @@ use std::sync::mpsc::sync_channel;
 use std::thread;
 use std::time::{Duration, SystemTime};
 
+use system::regular;
+
 use crate::key::BlockKey;
 use crate::{block_file, chat_list};
 
@@ -377,7 +379,7 @@ fn used(now: SystemTime, rank: usize) -> SystemTime {
 
 /// Sets when a block was used. Without it the block is evicted too early.
 fn touch(path: &Path, used: SystemTime) {
-    let file = File::options().append(true).open(path);
+    let file = regular::open(path, File::options().append(true));
     if let Err(error) = file.and_then(|file| file.set_modified(used)) {
         tracing::debug!(file = %path.display(), %error, "when a block was used is not known");
     }

@@ -382,3 +382,39 @@ fn killed_and_concurrent_processes_leave_only_whole_blocks() {
         "both processes listed their blocks"
     );
 }
+
+/// Nothing waits for a pipe, and a device that has no end is not read.
+#[cfg(unix)]
+#[test]
+fn what_is_not_a_file_is_left_alone() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut store = open(folder.path());
+    let keys = keys(1, 2);
+    fill(&mut store, 1, &keys);
+    drop(store);
+    for (chat, odd) in [(2, "pipe"), (3, "device")] {
+        let list = folder.path().join(format!("chats/{chat}"));
+        let block = files(folder.path()).remove(0);
+        fs::remove_file(&block).expect("removed");
+        for place in [&list, &block] {
+            if odd == "pipe" {
+                let made = Command::new("mkfifo").arg(place).status();
+                assert!(made.expect("started").success());
+            } else {
+                std::os::unix::fs::symlink("/dev/zero", place).expect("made");
+            }
+        }
+        let mut store = open(folder.path());
+        let held = loaded(&store, &keys);
+        assert!(held < 2, "{odd}");
+        let stored = store.store(chat, &keys[..1], &content(&keys[0]));
+        assert!(stored.is_err(), "{odd}");
+        assert!(store.claim(chat, &keys).is_err(), "{odd}");
+        let retained = store.retain_chats(&[1, chat]);
+        assert!(retained.is_err(), "{odd}: its list is not known");
+        store.retain_chats(&[1]).expect("the odd list goes");
+        assert!(fs::symlink_metadata(&list).is_err(), "{odd}");
+        fill(&mut store, 1, &keys);
+        assert_eq!(loaded(&store, &keys), 2, "{odd}");
+    }
+}
