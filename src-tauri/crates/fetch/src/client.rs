@@ -266,7 +266,9 @@ fn failure(host: &str, error: ureq::Error) -> FetchError {
             reason: reason.to_owned(),
         },
         ureq::Error::Io(error) => connection_failure(host, &error),
-        ureq::Error::Protocol(error) => FetchError::Protocol {
+        error @ (ureq::Error::Protocol(_)
+        | ureq::Error::Http(_)
+        | ureq::Error::LargeResponseHeader(..)) => FetchError::Protocol {
             host,
             reason: error.to_string(),
         },

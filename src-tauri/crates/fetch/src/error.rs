@@ -38,6 +38,14 @@ pub enum FetchError {
     #[error("{host} stopped sending. What was downloaded is kept: resume it later.")]
     Stalled { host: String },
     #[error(
+        "{host} sends next to nothing: a few kilobytes in two minutes. What was downloaded is kept: resume it later."
+    )]
+    TooSlow { host: String },
+    #[error(
+        "{host} does not say how large the file is, and sends without end. Nothing of it was kept. Choose another address."
+    )]
+    Endless { host: String },
+    #[error(
         "The connection to {host} breaks off again and again. What was downloaded is kept: resume it later."
     )]
     CutOff { host: String },
@@ -149,7 +157,6 @@ impl FetchError {
                 | Self::Stalled { .. }
                 | Self::CutOff { .. }
                 | Self::Busy { .. }
-                | Self::Protocol { .. }
         )
     }
 
@@ -181,7 +188,7 @@ impl FetchError {
 
     /// Whether what was written stays: all of it, but where the failure shows that it is not of the file.
     pub fn can_resume(&self) -> bool {
-        !matches!(self, Self::WrongContent { .. })
+        !matches!(self, Self::WrongContent { .. } | Self::Endless { .. })
     }
 
     /// The incomplete file is not at its path any more.

@@ -13,6 +13,7 @@ use crate::error::FetchError;
 use crate::headers::header;
 use crate::incomplete::Incomplete;
 use crate::output;
+use crate::retries::units;
 use crate::test_setting::test_setting;
 
 /// Bytes that are read and written at once.
@@ -25,6 +26,12 @@ const SPEED_REPORTS: usize = 20;
 const RESERVE: u64 = 128 << 20;
 /// Tests set it to a number of bytes, in place of [`RESERVE`].
 const RESERVE_SETTING: &str = "GOLDCREST_FETCH_RESERVE";
+
+/// The most bytes of a file whose size nobody says. It takes no more than half of the space that is free, either.
+const LARGEST: u64 = 64 << 30;
+/// Over how many units a server is to send at least [`LEAST`] bytes.
+const SLOW: u32 = 120;
+const LEAST: u64 = 1 << 13;
 
 /// A file that is being downloaded.
 pub struct Transfer<'a> {
@@ -39,6 +46,8 @@ pub struct Transfer<'a> {
     pub is_pieced: bool,
     /// Bytes of the disk that are left to other programs.
     reserve: u64,
+    /// The most bytes that the file may have, where nobody says how many it has.
+    largest: u64,
 }
 
 impl<'a> Transfer<'a> {
@@ -60,6 +69,8 @@ impl<'a> Transfer<'a> {
             done,
             is_pieced: done > 0,
             reserve: test_setting(RESERVE_SETTING).unwrap_or(RESERVE),
+            largest: free_bytes(paths.folder())
+                .map_or(LARGEST, |free| LARGEST.min(done.saturating_add(free) / 2)),
         }
     }
 
@@ -168,6 +179,7 @@ impl<'a> Transfer<'a> {
         let mut part = vec![0; PART];
         let mut at = first;
         let mut speed = Speed::new(at);
+        let (mut counted, mut since) = (at, Instant::now());
         let mut checked = self.done;
         self.check_space(total)?;
         self.report(total, &speed);
@@ -183,6 +195,19 @@ impl<'a> Transfer<'a> {
             let ends = total.map_or(ends, |total| ends.min(total));
             self.write(at, &part, ends)?;
             at += read as u64;
+            if total.is_none() && self.done > self.largest {
+                return Err(FetchError::Endless {
+                    host: host.to_owned(),
+                });
+            }
+            if since.elapsed() >= units(SLOW) {
+                if at - counted < LEAST {
+                    return Err(FetchError::TooSlow {
+                        host: host.to_owned(),
+                    });
+                }
+                (counted, since) = (at, Instant::now());
+            }
             let is_due = speed.is_due();
             // However fast the line is, the reserve is not used up between two looks.
             if is_due || self.done - checked > self.reserve / 4 {

@@ -93,6 +93,48 @@ fn a_connection_that_stalls_is_left_and_resumed() {
 }
 
 #[test]
+fn a_server_that_sends_a_byte_at_a_time_is_left() {
+    for unknown in [false, true] {
+        let (server, fetch) = always(move |asked| match unknown {
+            true => Reply::new(200, &[], content()).slowly(1),
+            false => Reply::file(content(), "a", asked).slowly(1),
+        });
+        let fetch = if unknown { fetch.of_any_size() } else { fetch };
+        let case = match unknown {
+            true => "a byte at a time, of unknown size",
+            false => "a byte at a time",
+        };
+        check(case, &fetch, End::Kept("sends next to nothing"));
+        assert_eq!(server.asked().len(), 1);
+    }
+}
+
+#[test]
+fn what_is_not_http_is_not_asked_again() {
+    let many = format!("HTTP/1.1 200 OK\r\n{}\r\n", "X-A: b\r\n".repeat(1000));
+    let long = format!("HTTP/1.1 200 OK\r\nX-A: {}\r\n\r\n", "b".repeat(200_000));
+    for (case, head) in [
+        ("another protocol", "SSH-2.0-OpenSSH_9.2\r\n\r\n"),
+        ("a status that is none", "HTTP/1.1 9999 Over\r\n\r\n"),
+        (
+            "a header that is none",
+            "HTTP/1.1 200 OK\r\nno header\r\n\r\n",
+        ),
+        (
+            "a length that is none",
+            "HTTP/1.1 200 OK\r\nContent-Length: many\r\n\r\n",
+        ),
+        ("too many headers", &many),
+        ("a header that is too long", &long),
+    ] {
+        let head = head.to_owned();
+        let (server, fetch) = always(move |_| Reply::raw(&head));
+        check(case, &fetch, End::Kept("does not speak HTTP as it should"));
+        assert_eq!(server.asked().len(), 1, "{case}");
+    }
+}
+
+#[test]
 fn a_length_that_is_not_the_files_is_refused_or_found_out() {
     let size = content().len();
     let lies = |length: usize| {

@@ -64,6 +64,7 @@ fn a_full_disk_is_found_before_and_while_it_is_written() {
     let server = Server::new(|asked| match asked.path.as_str() {
         "/slow" => Reply::file(content(), "a", asked).slowly(1_000),
         "/endless" => Reply::new(200, &[], content()),
+        "/slow-endless" => Reply::new(200, &[], content()).slowly(1_000),
         _ => Reply::file(content(), "a", asked),
     });
     let folder = tempfile::tempdir().expect("a folder");
@@ -80,17 +81,29 @@ fn a_full_disk_is_found_before_and_while_it_is_written() {
     );
     assert!(server.asked().is_empty(), "that is known before");
     assert_eq!(fs::metadata(fetch.incomplete()).map_or(0, |it| it.len()), 0);
-    // Without a length nobody knows before.
+    // Without a length nobody knows before: it takes half of the disk.
     let fetch = all(&server.address("endless"))
         .of_any_size()
         .into_folder(&disk);
     check(
-        "a disk that is full in the middle",
+        "a file without a size that does not end",
         &fetch,
-        End::Kept("is full. Free some space"),
+        End::Nothing("sends without end"),
     );
-    let left = fs::read(fetch.incomplete()).expect("kept");
-    assert!(content().starts_with(&left) && !left.is_empty());
+    let mut running = all(&server.address("slow-endless"))
+        .of_any_size()
+        .into_folder(&disk)
+        .start();
+    assert!(running.until_bytes(1_000));
+    let others = disk.join("others");
+    fs::write(&others, vec![0; 90_000]).expect("there is room");
+    let ended = running.end();
+    assert!(
+        ended.sentence().contains("is full. Free some space"),
+        "{ended:?}"
+    );
+    assert!(ended.can_resume());
+    crate::note("a disk that is full in the middle", &ended);
     drop(_disk);
 
     let Some(_disk) = Mount::small_disk(&disk, 300) else {
@@ -121,22 +134,22 @@ fn some_space_is_left_to_other_programs() {
     let Some(_disk) = Mount::small_disk(&disk, 300) else {
         return;
     };
-    let reserved = |path: &str| {
+    let reserved = |path: &str, reserve: &str| {
         Fetch::new(&server.address(path))
-            .with("GOLDCREST_FETCH_RESERVE", "100000")
+            .with("GOLDCREST_FETCH_RESERVE", reserve)
             .into_folder(&disk)
     };
-    let fetch = reserved("model.gguf");
+    let fetch = reserved("model.gguf", "100000");
     check(
         "no space beside the file",
         &fetch,
         End::Kept("340.0 kB more are needed"),
     );
-    let fetch = reserved("endless").of_any_size();
+    let fetch = reserved("endless", "200000").of_any_size();
     check(
         "no space beside a file of unknown size",
         &fetch,
-        End::Kept("100.0 kB more are needed"),
+        End::Kept("200.0 kB more are needed"),
     );
     assert!(download::free_bytes(&disk).is_ok_and(|free| free > 10_000));
 }

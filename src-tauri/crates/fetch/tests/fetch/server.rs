@@ -74,6 +74,14 @@ impl Reply {
         }
     }
 
+    /// What is not HTTP, or not as it should be.
+    pub fn raw(head: &str) -> Self {
+        Self {
+            head: head.to_owned(),
+            ..Self::status(200)
+        }
+    }
+
     pub fn status(status: u16) -> Self {
         Self::new(status, &[("Content-Length", "0")], b"")
     }
