@@ -84,6 +84,7 @@ macro_rules! each_command {
             list_backups,
             back_up,
             restore_backup,
+            remove_backup,
             choose_data_folder,
             begin_in_default_folder,
             move_data_folder,

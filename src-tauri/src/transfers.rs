@@ -38,9 +38,7 @@ impl Transfers {
         let cancel = Arc::new(AtomicBool::new(false));
         let mut running = self.running();
         if running.is_some() {
-            return Err(Failure::other(
-                "An export or an import is still running. Wait until it is done, or cancel it.",
-            ));
+            return Err(still_running());
         }
         let mut progress = TransferProgress {
             kind,
@@ -126,7 +124,26 @@ impl Transfers {
         })
     }
 
-    /// Starts a move of the data folder. At its end the app starts again.
+    /// Does something while none of them runs; refused where one does.
+    pub fn between<T>(&self, act: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
+        struct Slot<'t>(&'t Transfers);
+        impl Drop for Slot<'_> {
+            fn drop(&mut self) {
+                *self.0.running() = None;
+            }
+        }
+        let mut running = self.running();
+        if running.is_some() {
+            return Err(still_running());
+        }
+        *running = Some(Arc::default());
+        drop(running);
+        let _slot = Slot(self);
+        act()
+    }
+
+    /// Starts a move of the data folder. At its end the app starts again. Downloads into it are paused; an answer that is
+    /// being written when all else is copied is waited for.
     pub fn move_data(
         &self,
         chat: &Chat,
@@ -178,6 +195,10 @@ fn panicked(kind: TransferKind) -> Failure {
     };
     Failure::other(format!(
         "The {what} failed unexpectedly. The log file says more."
+fn still_running() -> Failure {
+    Failure::other("An export or an import is still running. Wait until it is done, or cancel it.")
+}
+
     ))
 }
 

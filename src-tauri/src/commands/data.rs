@@ -130,6 +130,18 @@ pub async fn back_up(folders: State<'_, Folders>) -> Reply<Vec<DatabaseCopy>> {
     .await?
 }
 
+/// Removes a copy of the database, or a database that was set aside, for good; returns those that are left.
+#[tauri::command]
+#[cfg_attr(test, specta::specta)]
+pub async fn remove_backup(copy: String, folders: State<'_, Folders>) -> Reply<Vec<DatabaseCopy>> {
+    let database = folders.database();
+    blocking(move || {
+        chat::remove_copy(&database, &copy)?;
+        Ok(chat::listed_copies(&database))
+    })
+    .await?
+}
+
 /// Puts a copy in the place of the database, which is kept; returns the name under which it is. The page begins again
 /// then.
 #[tauri::command]
@@ -143,8 +155,10 @@ pub async fn restore_backup(
 ) -> Reply<String> {
     let database = folders.database();
     let (kept, settings) = ask(&chat, move |chat| {
-        let kept = chat.restore_copy(&database, &copy)?;
-        Ok((kept, chat.snapshot()?.settings))
+        transfers.between(|| {
+            let kept = chat.restore_copy(&database, &copy)?;
+            Ok((kept, chat.snapshot()?.settings))
+        })
     })
     .await?;
     follow(&settings, &models, &desktop);

@@ -273,6 +273,42 @@ fn a_backup_is_made_listed_and_restored() {
     window
         .invoke("restore_backup", json!({ "copy": "../x" }))
         .expect_err("no copy");
+    let listed = window.invoke("list_backups", json!({})).expect("listed");
+    assert_eq!(listed.as_array().expect("a list").len(), 3);
+    for (left, copy) in (0..3).rev().zip(listed.as_array().expect("a list")) {
+        let name = &copy["name"];
+        let all = window.invoke("remove_backup", json!({ "copy": name }));
+        let all = all.expect("removed");
+        assert_eq!(all.as_array().expect("a list").len(), left);
+        let again = window.invoke("remove_backup", json!({ "copy": name }));
+        again.expect_err("it is gone");
+    }
+    assert_eq!(chats().as_array().expect("a list").len(), 2);
+}
+
+#[test]
+fn no_backup_is_restored_while_an_export_runs() {
+    let window = on_file();
+    let events = listen(&window);
+    say(&window, "Before");
+    let made = window.invoke("back_up", json!({})).expect("made");
+    let restore = || window.invoke("restore_backup", json!({ "copy": made[0]["name"] }));
+    let (finish, waits) = mpsc::channel::<()>();
+    let transfers = window.app.state::<Transfers>();
+    let app_events = window.app.state::<Events>();
+    let begun = transfers.start(TransferKind::Export, &app_events, move |_| {
+        let _ = waits.recv();
+        Ok(None)
+    });
+    begun.expect("begun");
+    let refused = restore().expect_err("refused");
+    let message = refused["message"].as_str().expect("words");
+    assert!(message.contains("still running"), "{message}");
+    drop(finish);
+    assert_eq!(ended(&events)["name"], "cancelled");
+    restore().expect("restored");
+    let begun = transfers.start(TransferKind::Export, &app_events, |_| Ok(None));
+    begun.expect("nothing runs");
 }
 
 #[test]

@@ -151,6 +151,8 @@ export const commands = {
 	 *  then.
 	 */
 	restoreBackup: (copy: string) => __TAURI_INVOKE<string>("restore_backup", { copy }),
+	/**  Removes a copy of the database, or a database that was set aside, for good; returns those that are left. */
+	removeBackup: (copy: string) => __TAURI_INVOKE<DatabaseCopy[]>("remove_backup", { copy }),
 	/**
 	 *  Where the data folder is gone: lets the person choose another one with chats, with which the app starts again. False
 	 *  when the dialog was closed without a choice.

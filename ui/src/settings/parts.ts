@@ -19,7 +19,7 @@ export const parts = {
   backups: {
     page: "Chats and data",
     label: "Backups",
-    hint: "Goldcrest makes one a day and keeps five. Those that you make are kept beside them, five too.",
+    hint: "Goldcrest makes one a day and keeps five. Those that you make are kept beside them, five too, and what was here before a restore until you delete it.",
     words: "copy copies restore recover save",
   },
   dataFolder: {

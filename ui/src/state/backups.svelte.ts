@@ -4,7 +4,7 @@ import { type Notices, reason } from "./notices.svelte";
 
 /** What becomes of chats in backups that are removed from the database. */
 export const inBackups = (chats: number): string =>
-  `Backups made before still contain ${chats === 1 ? "it" : "them"} until newer ones replace them; you can delete backups in the data folder.`;
+  `Backups made before still contain ${chats === 1 ? "it" : "them"} until newer ones replace them; what was kept before a restore stays until you delete it. You can delete backups in the settings.`;
 
 /** The copies of the database, and the move of the folder where all is kept. */
 export class Backups {
@@ -12,8 +12,8 @@ export class Backups {
   copies = $state.raw<DatabaseCopy[] | null>(null);
   /** What is being done, in words. */
   busy = $state("");
-  /** The copy whose restoring is to be confirmed. */
-  asked = $state<string | null>(null);
+  /** The copy whose restoring or deletion is to be confirmed. */
+  asked = $state.raw<{ copy: string; to: "restore" | "delete" } | null>(null);
   /** Whether the move of the data folder is to be confirmed. */
   moves = $state(false);
   /** Why the last thing did not work. */
@@ -52,6 +52,13 @@ export class Backups {
       this.reload(
         `Your chats are those of ${copyName(copy).replace("the chats", "the time")}. Those that were here are kept as ${kept}, and can be restored like a backup.`,
       );
+    });
+  }
+
+  async remove(copy: DatabaseCopy): Promise<void> {
+    this.asked = null;
+    await this.#act(`Deleting ${copyName(copy)}…`, async () => {
+      this.copies = await this.host.removeBackup(copy.name);
     });
   }
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { FakeHost } from "../host/fake/fake";
-import { Backups } from "./backups.svelte";
+import { Backups, inBackups } from "./backups.svelte";
 import { Notices } from "./notices.svelte";
 
 function started(): { host: FakeHost; backups: Backups; notes: string[] } {
@@ -32,6 +32,20 @@ describe("backups", () => {
     expect(host.calls).toContainEqual(["restoreBackup", copy.name]);
     expect(notes).toHaveLength(1);
     expect(notes[0]).toContain("kept as goldcrest-set-aside-2026-11-24.db");
+  });
+
+  it("are deleted once that was confirmed", async () => {
+    const { host, backups } = started();
+    await backups.load();
+    const [first, ...rest] = backups.copies ?? [];
+    if (!first) throw new Error("no copy");
+    backups.asked = { copy: first.name, to: "delete" };
+    await backups.remove(first);
+    expect(host.calls).toContainEqual(["removeBackup", first.name]);
+    expect(backups.copies).toEqual(rest);
+    expect(backups.asked).toBeNull();
+    expect(inBackups(1)).toContain("still contain it until newer ones replace them");
+    expect(inBackups(2)).toContain("still contain them until");
   });
 
   it("say why something did not work, and the page goes on", async () => {

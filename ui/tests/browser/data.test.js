@@ -65,6 +65,12 @@ scene("a backup is made, and restored after a question", {}, async (page) => {
   assert.equal(await list.getByRole("listitem").count(), 4);
   await button(page, "Back up now").click();
   await list.getByText("24 November 2026, 14:04").waitFor();
+  await list.getByRole("button", { name: /Delete the backup of 24 November 2026, 14:04/u }).click();
+  await list.getByText("cannot be undone").waitFor();
+  assert.deepEqual(await calls(page, "removeBackup"), []);
+  await list.getByRole("button", { name: "Delete", exact: true }).click();
+  await soon(async () => assert.equal(await list.getByRole("listitem").count(), 4));
+  assert.equal((await calls(page, "removeBackup")).length, 1);
   await list.getByRole("button", { name: /Restore the backup of 21 November 2026/u }).click();
   await list.getByText("The present ones are kept").waitFor();
   assert.deepEqual(await calls(page, "restoreBackup"), []);

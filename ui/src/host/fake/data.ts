@@ -76,6 +76,12 @@ export abstract class FakeDataHost extends FakePreferencesHost {
     return Promise.resolve("goldcrest-set-aside-2026-11-24.db");
   }
 
+  removeBackup(copy: string): Promise<DatabaseCopy[]> {
+    this.calls.push(["removeBackup", copy]);
+    this.#copies = this.#copies.filter(({ name }) => name !== copy);
+    return this.reply(this.#copies);
+  }
+
   chooseDataFolder(): Promise<boolean> {
     this.calls.push(["chooseDataFolder"]);
     return Promise.resolve(!this.closesDialogs);
