@@ -2,7 +2,8 @@
 //!
 //! A move copies everything, and then writes one small file, which names the new folder: until then the old one is in
 //! use as ever, from then on the new one. The old folder is emptied at the next start, once the chats have been opened in
-//! the new one. The file is in the platform's folder for configuration.
+//! the new one: of what the app does not write for itself alone, only what the new one has as it is. The file is in the
+//! platform's folder for configuration.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -16,6 +17,7 @@ use system::private;
 
 use crate::data_pointer::DataPointer;
 use crate::folders;
+use crate::models::{self, DOWNLOADS_FILE};
 
 /// In a new folder until all is there, with the names of what is copied: a folder that an interrupted move left may be
 /// used again.
@@ -23,10 +25,15 @@ const UNFINISHED: &str = ".goldcrest-move";
 /// Bytes that stay free.
 const RESERVE: u64 = 64 << 20;
 
+/// What the app writes as it goes: caches, logs, the list of downloads. They go on in the new folder.
+const OWN: [&str; 4] = ["kv", "logs", "models.json", DOWNLOADS_FILE];
+
 /// A move that can be made. Unless it comes to its end, what it has copied is removed when it is dropped.
 #[derive(Debug)]
 pub struct Move {
     from: PathBuf,
+    /// The same as it was named: paths in it may begin so.
+    named: PathBuf,
     to: PathBuf,
     bytes: u64,
     /// The new folder was there before.
@@ -76,6 +83,7 @@ impl Move {
         }
         Ok(Move {
             from: real_from,
+            named: from.to_owned(),
             was_there: real_to.exists(),
             to: real_to,
             bytes,
@@ -83,7 +91,12 @@ impl Move {
         })
     }
 
-    /// Copies all but the database, in use or not. `progress` hears how many bytes of how many are copied; where it says
+    /// The folder that is left.
+    pub fn from(&self) -> &Path {
+        &self.from
+    }
+
+    /// Copies all but the database and the list of downloads, in use or not. `progress` hears how many bytes of how many are copied; where it says
     /// no, this returns false.
     pub fn copy_others(
         &self,
@@ -97,7 +110,7 @@ impl Move {
             self.is_partial.store(true, Ordering::Relaxed);
             write_mark(&self.to, &names)?;
             let mut done = 0;
-            for name in names.iter().filter(|name| !begins_with(name, database)) {
+            for name in names.iter().filter(|name| !is_late(name, database)) {
                 match self.copy(name) {
                     Ok(bytes) => done += bytes,
                     // A cache, or a log of last week: it may go at any time.
@@ -113,7 +126,8 @@ impl Move {
         copy().map_err(|error| refused(&self.to, &error))
     }
 
-    /// Copies the database, which nobody has open, checks it, and writes the pointer: from then on the new folder is used.
+    /// Copies the database, which nobody has open, checks it, has it name what has moved with it, and writes the pointer:
+    /// from then on the new folder is used.
     pub fn copy_database(
         &self,
         database: &OsStr,
@@ -122,14 +136,16 @@ impl Move {
     ) -> Result<(), Failure> {
         let copy = || -> io::Result<()> {
             for name in files(&self.from)? {
-                if begins_with(&name, database) {
+                if is_late(&name, database) {
                     self.copy(&name)?;
                 }
             }
-            Ok(())
+            models::relocate_downloads(&self.to.join(DOWNLOADS_FILE), &|path| self.moved(path))
         };
         copy().map_err(|error| refused(&self.to, &error))?;
-        chat::check(&self.to.join(database))?;
+        let copied = self.to.join(database);
+        chat::check(&copied)?;
+        chat::relocate(&copied, &|path| self.moved(path))?;
         let file = DataPointer {
             folder: self.to.clone(),
             empty: (!keep).then(|| self.from.clone()),
@@ -140,7 +156,14 @@ impl Move {
         Ok(())
     }
 
-    /// Copies a file, and compares what was written with what was read.
+    /// Where a path in the old folder leads in the new one.
+    fn moved(&self, path: &Path) -> Option<PathBuf> {
+        let begins = [&self.named, &self.from];
+        let within = begins.iter().find_map(|old| path.strip_prefix(old).ok())?;
+        Some(self.to.join(within))
+    }
+
+    /// Copies a file with its time, and compares what was written with what was read.
     fn copy(&self, name: &Path) -> io::Result<u64> {
         let (from, to) = (self.from.join(name), self.to.join(name));
         if let Some(folder) = to.parent() {
@@ -150,6 +173,11 @@ impl Move {
         let mut source = File::open(&from)?;
         let mut target = File::options().write(true).truncate(true).open(&to)?;
         let bytes = io::copy(&mut source, &mut target)?;
+        // Without it the content is compared when the old folder is emptied.
+        let _ = source
+            .metadata()?
+            .modified()
+            .and_then(|at| target.set_modified(at));
         target.sync_all()?;
         drop(target);
         private::sync_parent(&to)?;
@@ -264,7 +292,10 @@ pub fn finish_move(pointer: &Path, data: &Path) {
     };
     // What is still there is removed at the next start.
     match empty(&old, data) {
-        Ok(()) => {
+        Ok(left) => {
+            if left > 0 {
+                tracing::info!(left, folder = %old.display(), "files that the new data folder has not stay in the old one");
+            }
             let over = DataPointer {
                 empty: None,
                 ..found
@@ -279,16 +310,21 @@ pub fn finish_move(pointer: &Path, data: &Path) {
     }
 }
 
-/// Removes from the old folder what the new one has, and what was not moved on purpose. The database goes last.
-fn empty(old: &Path, data: &Path) -> io::Result<()> {
+/// Removes from the old folder what the new one has, and what was not moved on purpose. The database goes last. Returns how
+/// many files stay.
+fn empty(old: &Path, data: &Path) -> io::Result<usize> {
     let mut names = match files(old) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
         names => names?,
     };
     names.sort_by_key(|name| name.extension() == Some(OsStr::new("db")));
+    let mut left = 0;
     for name in names {
-        if data.join(&name).exists() {
-            fs::remove_file(old.join(name))?;
+        let (file, now) = (old.join(&name), data.join(&name));
+        if is_own(&name) || is_same(&file, &now)? || is_copied_database(&name, data) {
+            fs::remove_file(file)?;
+        } else {
+            left += 1;
         }
     }
     for entry in fs::read_dir(old)? {
@@ -303,7 +339,30 @@ fn empty(old: &Path, data: &Path) -> io::Result<()> {
         }
     }
     remove_folders(old);
-    Ok(())
+    Ok(left)
+}
+
+fn is_own(name: &Path) -> bool {
+    let first = name.components().next();
+    first.is_some_and(|first| OWN.iter().any(|own| first.as_os_str() == *own))
+}
+
+/// Whether it is the database, or one of those that SQLite keeps beside it. The one in the new folder was the same when the
+/// pointer was written, and was opened since.
+fn is_copied_database(name: &Path, data: &Path) -> bool {
+    begins_with(name, OsStr::new(folders::DATABASE)) && data.join(folders::DATABASE).exists()
+}
+
+/// Whether two files are there with the same time and length, or the same content.
+fn is_same(a: &Path, b: &Path) -> io::Result<bool> {
+    let (a_is, b_is) = match (fs::metadata(a), fs::metadata(b)) {
+        (Ok(a), Ok(b)) if b.is_file() && a.len() == b.len() => (a, b),
+        _ => return Ok(false),
+    };
+    if a_is.modified()? == b_is.modified()? {
+        return Ok(true);
+    }
+    same(&mut File::open(a)?, &mut File::open(b)?)
 }
 
 /// Of what lies in the data folder itself: not the lock, what the web view keeps for itself, and the crash markers. One
@@ -344,6 +403,11 @@ fn remove_folders(root: &Path) {
     }
     // It stays where something is in it.
     let _ = fs::remove_dir(root);
+}
+
+/// Whether a file is copied when nobody writes it any more.
+fn is_late(name: &Path, database: &OsStr) -> bool {
+    begins_with(name, database) || name == Path::new(DOWNLOADS_FILE)
 }
 
 /// Whether a file is the database, or one of those that SQLite keeps beside it.

@@ -11,6 +11,8 @@ use crate::logging;
 /// Overrides the platform's folder for application data, and the one to which that was moved.
 pub const DATA_DIR: &str = "GOLDCREST_DATA_DIR";
 
+/// In the data folder: the chats.
+pub const DATABASE: &str = "goldcrest.db";
 /// In the data folder: the lock of the app that has it open, and what the web view keeps for itself.
 pub const LOCK_FILE: &str = "goldcrest.lock";
 pub const WEB_VIEW: &str = "webview";
@@ -41,7 +43,7 @@ impl Folders {
     }
 
     pub fn database(&self) -> PathBuf {
-        self.data.join("goldcrest.db")
+        self.data.join(DATABASE)
     }
 
     /// Whether the chats are there, or copies of them.

@@ -16,8 +16,9 @@ mod verifying;
 mod tests;
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::thread;
+use std::time::Duration;
 
 use ::models::ModelList;
 use chat::{Chat, ChatEvent, Failure, ModelChoice, Settings};
@@ -27,11 +28,24 @@ use library::Library;
 use mailbox::{Inbox, Mailbox, NoOwner};
 use removal::files_behind;
 
+pub use downloads::{DOWNLOADS_FILE, relocate as relocate_downloads};
 pub use places::{ModelPlaces, machine_name, settings_name};
+
+/// How often it is asked whether the downloads that are held have ended.
+const PAUSE: Duration = Duration::from_millis(50);
 
 /// The handle to the owner. Clones ask the same one.
 #[derive(Clone)]
 pub struct Models(Mailbox<Library>);
+
+/// Downloads into a folder that wait until this is dropped.
+pub struct HeldDownloads(Mailbox<Library>);
+
+impl Drop for HeldDownloads {
+    fn drop(&mut self) {
+        self.0.tell(|library| library.hold(None));
+    }
+}
 
 /// An owner that is not started: what is sent to it before that is not lost.
 pub struct ModelsInbox(Inbox<Library>);
@@ -88,6 +102,25 @@ impl Models {
     /// Stops a download and removes what of it is here.
     pub fn drop_download(&self, id: String) -> Result<(), Failure> {
         self.ask(move |library| library.drop_download(&id))
+    }
+
+    /// Pauses the downloads into a folder and those below it, and begins none there: once they have ended, as long as
+    /// `waits` agrees.
+    pub fn hold_downloads(
+        &self,
+        folder: &Path,
+        waits: &mut dyn FnMut() -> bool,
+    ) -> Result<Option<HeldDownloads>, Failure> {
+        let held = HeldDownloads(self.0.clone());
+        let folder = folder.to_owned();
+        self.ask(move |library| library.hold(Some(folder)))?;
+        while self.ask(|library| library.writes_into_held())? {
+            if !waits() {
+                return Ok(None);
+            }
+            thread::sleep(PAUSE);
+        }
+        Ok(Some(held))
     }
 
     /// What an entry is opened as.

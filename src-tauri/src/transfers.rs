@@ -16,6 +16,7 @@ use crate::events::Events;
 use crate::exporting::{ChatsAtOnce, Export};
 use crate::folders;
 use crate::importing::{self, count};
+use crate::models::Models;
 use crate::wire::{ChatTransfer, ShellEvent, TransferKind, TransferState};
 
 /// The page needs no more news than that.
@@ -147,6 +148,7 @@ impl Transfers {
     pub fn move_data(
         &self,
         chat: &Chat,
+        models: &Models,
         events: &Events,
         desktop: Arc<dyn Desktop>,
         database: &Path,
@@ -159,8 +161,12 @@ impl Transfers {
         let name = database.file_name().unwrap_or_default().to_owned();
         // Before everything is copied.
         chat.may_leave_store()?;
-        let chat = chat.clone();
+        let (chat, models) = (chat.clone(), models.clone());
         self.start(TransferKind::Move, events, move |progress| {
+            let held = models.hold_downloads(plan.from(), &mut || progress.at(0, 1))?;
+            let Some(_held) = held else {
+                return Ok(None);
+            };
             let done = &mut |done, total| progress.at(done, total);
             if !plan.copy_others(&name, done)? {
                 return Ok(None);
@@ -168,7 +174,10 @@ impl Transfers {
             // Dropped on this thread: what is removed then may be large.
             let plan = Arc::new(plan);
             let copying = Arc::clone(&plan);
-            chat.leave_store(move |_| copying.copy_database(&name, &pointer, keep))?;
+            let copy = move |_: &Path| copying.copy_database(&name, &pointer, keep);
+            if !chat.leave_store(copy, &mut || progress.at(1, 1))? {
+                return Ok(None);
+            }
             desktop.restart();
             Ok(Some(TransferState::Moved))
         })
@@ -186,6 +195,10 @@ impl Transfers {
     }
 }
 
+fn still_running() -> Failure {
+    Failure::other("An export or an import is still running. Wait until it is done, or cancel it.")
+}
+
 /// The message of the panic is in the log.
 fn panicked(kind: TransferKind) -> Failure {
     let what = match kind {
@@ -195,10 +208,6 @@ fn panicked(kind: TransferKind) -> Failure {
     };
     Failure::other(format!(
         "The {what} failed unexpectedly. The log file says more."
-fn still_running() -> Failure {
-    Failure::other("An export or an import is still running. Wait until it is done, or cancel it.")
-}
-
     ))
 }
 

@@ -151,9 +151,11 @@ pub async fn restore_backup(
     chat: State<'_, Chat>,
     folders: State<'_, Folders>,
     models: State<'_, Models>,
+    transfers: State<'_, Transfers>,
     desktop: State<'_, Arc<dyn Desktop>>,
 ) -> Reply<String> {
     let database = folders.database();
+    let transfers = Transfers::clone(&transfers);
     let (kept, settings) = ask(&chat, move |chat| {
         transfers.between(|| {
             let kept = chat.restore_copy(&database, &copy)?;
@@ -218,10 +220,12 @@ pub async fn move_data_folder(
     keep: bool,
     chat: State<'_, Chat>,
     folders: State<'_, Folders>,
+    models: State<'_, Models>,
     transfers: State<'_, Transfers>,
     events: State<'_, Events>,
     desktop: State<'_, Arc<dyn Desktop>>,
 ) -> Reply<bool> {
+    let models = models.inner().clone();
     let (chat, data) = (chat.inner().clone(), folders.inner().clone());
     let (transfers, events) = (Transfers::clone(&transfers), Events::clone(&events));
     let desktop = Arc::clone(&desktop);
@@ -234,7 +238,8 @@ pub async fn move_data_folder(
             return Ok(false);
         };
         let plan = Move::plan(&data.data, &to)?;
-        transfers.move_data(&chat, &events, desktop, &data.database(), plan, keep)?;
+        let database = data.database();
+        transfers.move_data(&chat, &models, &events, desktop, &database, plan, keep)?;
         Ok(true)
     })
     .await?

@@ -216,3 +216,82 @@ fn a_move_that_ends_early_removes_what_it_copied_and_nothing_else() {
     );
     assert!(!new.join("copies").exists());
 }
+
+#[test]
+fn what_changed_after_it_was_copied_stays_in_the_old_folder() {
+    let (home, data, pointer) = filled();
+    let notes = ["same.txt", "changed.txt", "longer.txt", "later.txt"].map(|name| data.join(name));
+    for file in &notes {
+        fs::write(file, "four").expect("written");
+    }
+    let new = home.path().join("new");
+    let plan = Move::plan(&data, &new).expect("possible");
+    relocate(&plan, &pointer, false);
+    let [same, changed, longer, later] = &notes;
+    let hour = std::time::Duration::from_secs(3600);
+    let at = std::time::SystemTime::now() + hour;
+    for (file, content) in [
+        (changed, "FOUR"),
+        (longer, "four, and more"),
+        (later, "four"),
+    ] {
+        fs::write(file, content).expect("written");
+        let file = File::options().append(true).open(file).expect("there");
+        file.set_modified(at).expect("set");
+    }
+    for name in ["models/new.gguf", "kv/blocks/ab/late", "logs/late.log"] {
+        let path = data.join(name);
+        fs::create_dir_all(path.parent().expect("a folder")).expect("made");
+        fs::write(path, "written meanwhile").expect("written");
+    }
+    finish_move(&pointer, &new.canonicalize().expect("there"));
+    let mut left = files(&data).expect("read");
+    left.sort();
+    let names = ["changed.txt", "longer.txt", "models/new.gguf"].map(PathBuf::from);
+    assert_eq!(left, names);
+    assert!(!same.exists() && !later.exists());
+    assert_eq!(fs::read(changed).expect("there"), b"FOUR");
+    assert_eq!(titles(&new), ["Kept"]);
+}
+
+#[test]
+fn what_is_named_in_the_old_folder_is_named_in_the_new_one() {
+    let (home, data, pointer) = filled();
+    let models = data.join("models");
+    let store = Store::open(&data.join(DATABASE)).expect("opened");
+    let rows = [
+        (
+            "app.model",
+            serde_json::json!({ "file": models.join("a.gguf") }),
+        ),
+        ("user.downloadFolder", serde_json::json!(models)),
+    ];
+    for (key, row) in &rows {
+        store.settings().set(key, row).expect("set");
+    }
+    drop(store);
+    let download = |folder: &Path| {
+        serde_json::json!([{ "id": "a", "request": {
+            "url": "https://huggingface.co/a/b/resolve/main/a.gguf",
+            "destination": { "kind": "folder", "folder": folder, "file": "a.gguf" },
+            "bytes": null, "sha256": null,
+        } }])
+    };
+    let list = download(&models).to_string();
+    fs::write(data.join(DOWNLOADS_FILE), list).expect("written");
+    let new = home.path().join("new");
+    let plan = Move::plan(&data, &new).expect("possible");
+    relocate(&plan, &pointer, true);
+    let new = new.canonicalize().expect("there");
+    let store = Store::open(&new.join(DATABASE)).expect("opened");
+    let row = |key: &str| store.settings().get(key).expect("read").expect("there");
+    let now = new.join("models");
+    assert_eq!(
+        row("app.model"),
+        serde_json::json!({ "file": now.join("a.gguf") })
+    );
+    assert_eq!(row("user.downloadFolder"), serde_json::json!(now));
+    let list = fs::read(new.join(DOWNLOADS_FILE)).expect("there");
+    let list: serde_json::Value = serde_json::from_slice(&list).expect("JSON");
+    assert_eq!(list, download(&now));
+}

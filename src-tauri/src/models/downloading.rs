@@ -12,7 +12,7 @@ use download::{
     drop_incomplete, incomplete_bytes,
 };
 
-use super::downloads::{ActiveDownload, Next, RunningChild};
+use super::downloads::{ActiveDownload, Next, RunningChild, is_within};
 use super::library::Library;
 use crate::wire::ShellEvent;
 
@@ -151,6 +151,12 @@ impl Library {
                 "Another download has the same name in the same folder: {file}. Finish or discard it first."
             )));
         }
+        let is_held = |folder: &PathBuf| is_within(&request, folder);
+        if self.held.as_ref().is_some_and(is_held) {
+            return Err(Failure::other(
+                "The folder of this download is being moved. Start it again when that is done.",
+            ));
+        }
         let before = self.downloads.all.get(id);
         let (done, total) = before.map_or((0, request.bytes), ActiveDownload::progress);
         self.downloads.starts += 1;
@@ -180,6 +186,26 @@ impl Library {
         self.downloads.save();
         self.changed();
         Ok(())
+    }
+
+    /// Pauses the downloads into a folder, and begins none there until this is called with none.
+    pub(super) fn hold(&mut self, folder: Option<PathBuf>) {
+        self.held = folder;
+        let Some(folder) = &self.held else {
+            return;
+        };
+        let all = self.downloads.all.iter();
+        let within = all.filter(|(_, download)| download.is_within(folder));
+        let ids: Vec<_> = within.map(|(id, _)| id.clone()).collect();
+        for id in ids {
+            self.pause(&id);
+        }
+    }
+
+    /// Whether a download into the folder that is held has not ended.
+    pub(super) fn writes_into_held(&self) -> bool {
+        let mut running = self.downloads.all.values().filter(|it| it.child.is_some());
+        running.any(|it| self.held.as_ref().is_some_and(|held| it.is_within(held)))
     }
 
     pub(super) fn pause(&mut self, id: &str) {

@@ -3,13 +3,17 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io;
 use std::mem::Discriminant;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use ::models::{DownloadState, ListedDownload};
-use download::{Download, DownloadRequest};
+use download::{Destination, Download, DownloadRequest};
 use serde::{Deserialize, Serialize};
+
+/// In the data folder: the downloads that are not finished.
+pub const DOWNLOADS_FILE: &str = "downloads.json";
 
 /// All downloads by the ids of their entries, and the file in which they are kept.
 pub(super) struct Downloads {
@@ -52,13 +56,34 @@ struct StoredDownload {
     request: DownloadRequest,
 }
 
+/// Has a list of downloads name the folders where they are now. `moved`: where a path leads now, if it is another place.
+pub fn relocate(file: &Path, moved: &dyn Fn(&Path) -> Option<PathBuf>) -> io::Result<()> {
+    let mut stored = stored(file);
+    let mut is_changed = false;
+    for download in &mut stored {
+        let (Destination::HubCache { hub: root, .. } | Destination::Folder { folder: root, .. }) =
+            &mut download.request.destination;
+        if let Some(now) = moved(root) {
+            *root = now;
+            is_changed = true;
+        }
+    }
+    if is_changed {
+        system::private::replace(file, &serde_json::to_vec_pretty(&stored)?)?;
+    }
+    Ok(())
+}
+
+fn stored(file: &Path) -> Vec<StoredDownload> {
+    let text = fs::read(file).unwrap_or_default();
+    serde_json::from_slice(&text).unwrap_or_default()
+}
+
 impl Downloads {
     /// Those that were not finished when the app ended. Of a damaged file there are none: what they had written stays,
     /// and is used when they are started again.
     pub(super) fn read(file: &Path) -> Downloads {
-        let text = fs::read(file).unwrap_or_default();
-        let stored: Vec<StoredDownload> = serde_json::from_slice(&text).unwrap_or_default();
-        let all = stored
+        let all = stored(file)
             .into_iter()
             .map(|StoredDownload { id, request }| (id, ActiveDownload::paused(request, 0)));
         Downloads {
@@ -105,6 +130,11 @@ impl Downloads {
 }
 
 impl ActiveDownload {
+    /// Whether it goes into a folder, or one below it.
+    pub(super) fn is_within(&self, folder: &Path) -> bool {
+        is_within(&self.request, folder)
+    }
+
     pub(super) fn paused(request: DownloadRequest, done: u64) -> Self {
         Self {
             state: DownloadState::Paused {
@@ -128,4 +158,13 @@ impl ActiveDownload {
             DownloadState::Verifying { total, .. } => (*total, Some(*total)),
         }
     }
+}
+
+/// Whether a download goes into a folder, or one below it.
+pub(super) fn is_within(request: &DownloadRequest, folder: &Path) -> bool {
+    let (Destination::HubCache { hub: root, .. } | Destination::Folder { folder: root, .. }) =
+        &request.destination;
+    // The nearest folder that is there may be named in another way.
+    let real = root.ancestors().find_map(|above| above.canonicalize().ok());
+    root.starts_with(folder) || real.is_some_and(|real| real.starts_with(folder))
 }

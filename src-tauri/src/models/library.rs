@@ -8,7 +8,7 @@ use ::models::{
 };
 use chat::{AnswerStats, Chat, Failure, ModelChoice, ModelInfo, ModelStatus, Settings};
 
-use super::downloads::Downloads;
+use super::downloads::{DOWNLOADS_FILE, Downloads};
 use super::hashing::Hashing;
 use super::mailbox::Mailbox;
 use super::places::{ModelPlaces, machine_name, settings_name};
@@ -30,6 +30,8 @@ pub(super) struct Library {
     pub(super) manifest: Manifest,
     pub(super) facts: Facts,
     pub(super) downloads: Downloads,
+    /// The folder into which nothing is downloaded for now.
+    pub(super) held: Option<PathBuf>,
     pub(super) status: ModelStatus,
     search: ModelSearch,
     pub(super) found: Vec<FoundFile>,
@@ -64,7 +66,8 @@ impl Library {
     ) -> Library {
         let mut library = Library {
             facts: Facts::read(&places.facts_file()),
-            downloads: Downloads::read(&places.data.join("downloads.json")),
+            downloads: Downloads::read(&places.data.join(DOWNLOADS_FILE)),
+            held: None,
             manifest: Manifest::embedded(),
             status: ModelStatus::None,
             search: ModelSearch::default(),

@@ -24,6 +24,8 @@ use crate::view::{ChatEvent, ChatSnapshot, ChatSummary, ChatView, Undone};
 /// How long undoing waits for an answer that it stops, and how often it asks.
 const STOPS_WITHIN: Duration = Duration::from_secs(10);
 const STOP_PAUSE: Duration = Duration::from_millis(10);
+/// How often it is asked whether the store can be left.
+const FREE_PAUSE: Duration = Duration::from_millis(100);
 
 /// All that a window can ask for. Clones ask the same actor.
 ///
@@ -494,12 +496,30 @@ impl Chat {
     }
 
     /// Has `copy` copy the store's file while nobody writes to it. Where that succeeds, later verbs fail: what they would
-    /// write belongs to the copy. Refused while an answer is written.
-    pub fn leave_store(
+    /// write belongs to the copy. Waits while an answer is written, as long as `waits` agrees; where it does not any more,
+    /// this returns false.
+    pub fn leave_store<C>(
         &self,
-        copy: impl FnOnce(&Path) -> Result<(), Failure> + Send + 'static,
-    ) -> Result<(), Failure> {
-        self.ask(move |actor| actor.leave_store(copy))
+        mut copy: C,
+        waits: &mut dyn FnMut() -> bool,
+    ) -> Result<bool, Failure>
+    where
+        C: FnOnce(&Path) -> Result<(), Failure> + Send + 'static,
+    {
+        loop {
+            let left = self.ask(move |actor| match actor.may_leave_store() {
+                Ok(()) => actor.leave_store(copy).map(|()| None),
+                Err(_) => Ok(Some(copy)),
+            });
+            let Some(later) = left? else {
+                return Ok(true);
+            };
+            if !waits() {
+                return Ok(false);
+            }
+            copy = later;
+            thread::sleep(FREE_PAUSE);
+        }
     }
 
     /// Stops and saves what is being written, ends both threads and closes the store. Later verbs

@@ -25,6 +25,7 @@ mod model_host;
 mod model_thread;
 pub mod preset;
 mod reading;
+mod relocation;
 mod running_import;
 mod settings;
 mod slash;
@@ -45,6 +46,7 @@ pub use model_host::{
     PromptCounter, TemplateChoice, TemplateStatus,
 };
 pub use preset::{Preset, PresetContent};
+pub use relocation::relocate;
 pub use running_import::RunningImport;
 pub use settings::names::setting_names;
 pub use settings::{CONTEXT_LENGTHS, SamplingSettings, SendWith, Settings, Theme, max_threads};

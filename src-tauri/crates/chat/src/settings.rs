@@ -204,6 +204,8 @@ impl SamplingSettings {
 
 /// How the keys of the user's settings begin in the store.
 const ROW: &str = "user.";
+/// Where the folder of downloads is.
+pub(crate) const DOWNLOAD_FOLDER: &str = "user.downloadFolder";
 /// Where earlier versions stored all of the sampling, and where what the user has changed of it is.
 const WHOLE_SAMPLING: &str = "sampling";
 const SAMPLING: &str = "samplingChanges";

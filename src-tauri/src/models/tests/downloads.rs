@@ -149,3 +149,25 @@ fn another_state_is_sent_at_once() {
     });
     assert!(is_sent, "{events:#?}");
 }
+
+#[test]
+fn downloads_into_a_folder_that_moves_are_paused_and_none_begins() {
+    let page = Page::open();
+    page.download_to(&page.downloads());
+    page.fetch_noting("read pause; echo '{\"event\":\"paused\",\"done\":5}'");
+    page.models.get(Q4_K_M.into()).expect("started");
+    page.until(|_| !page.asked().is_empty());
+    let home = page.home.path().canonicalize().expect("there");
+    let held = page.models.hold_downloads(&home, &mut || true);
+    let held = held.expect("an owner").expect("they have ended");
+    page.until(|list| matches!(list.entries[0].download, Some(DownloadState::Paused { .. })));
+    let refused = page.models.get(Q4_K_M.into()).expect_err("refused");
+    assert!(refused.message.contains("is being moved"), "{refused}");
+    drop(held);
+    page.models.get(Q4_K_M.into()).expect("started");
+    page.until(|_| page.asked().len() == 2);
+    let elsewhere = page
+        .models
+        .hold_downloads(&home.join("other"), &mut || false);
+    assert!(elsewhere.expect("an owner").is_some(), "it goes on");
+}

@@ -61,7 +61,7 @@ pub(super) const BIN: i64 = 30 * 24 * 60 * 60;
 
 /// Rows in which the app remembers things for itself.
 pub(super) const CURRENT: &str = "app.current";
-pub(super) const MODEL: &str = "app.model";
+pub(crate) const MODEL: &str = "app.model";
 /// What the file of that model held when it was opened last.
 pub(super) const MODEL_CONTENT: &str = "app.model-content";
 

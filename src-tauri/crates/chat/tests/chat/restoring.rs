@@ -105,18 +105,45 @@ fn a_copy_that_is_not_there_changes_nothing_and_neither_does_one_while_an_answer
 #[test]
 fn the_store_is_left_for_its_copy_or_goes_on_where_that_fails() {
     let (_folder, path, bench) = restorable();
-    let failed = bench.chat.leave_store(|_| Err(Failure::other("no room")));
+    let failed = bench
+        .chat
+        .leave_store(|_| Err(Failure::other("no room")), &mut || false);
     assert_eq!(failed.unwrap_err().message, "no room");
     assert_eq!(titles(&bench).len(), 2);
-    let copied = bench.chat.leave_store(|file| {
+    let copy = |file: &std::path::Path| {
         // Nothing is in a journal beside it.
         assert!(!file.with_extension("db-wal").exists());
         Ok(())
-    });
-    copied.unwrap();
+    };
+    assert!(bench.chat.leave_store(copy, &mut || false).unwrap());
     let closed = bench.chat.snapshot().unwrap_err();
     assert!(closed.message.contains("closing"), "{closed}");
     assert_eq!(Store::open(&path).unwrap().chats().list().unwrap().len(), 2);
+}
+
+#[test]
+fn the_store_is_left_once_the_answer_is_written() {
+    let (_folder, path, mut bench) = restorable();
+    bench.script.answer([Step::Say("Well"), Step::Wait]);
+    let chat = bench.chat.snapshot().unwrap().chats[0].id;
+    bench.chat.send(Some(chat), "Go on", false).unwrap();
+    bench.until(|event| matches!(event, ChatEvent::Delta { .. }));
+    let none = |_: &std::path::Path| -> Result<(), Failure> { panic!("it is still written") };
+    assert!(!bench.chat.leave_store(none, &mut || false).unwrap());
+    let mut asked = 0;
+    let handle = bench.chat.clone();
+    let mut stop_later = || {
+        asked += 1;
+        if asked == 2 {
+            handle.stop(chat).unwrap();
+        }
+        true
+    };
+    let left = bench.chat.leave_store(|_| Ok(()), &mut stop_later);
+    assert!(left.unwrap() && asked >= 2);
+    let store = Store::open(&path).unwrap();
+    let leaf = store.chats().get(chat).unwrap().leaf.unwrap();
+    assert_eq!(store.messages().get(leaf).unwrap().progress.text, "Well");
 }
 
 #[test]
@@ -128,11 +155,12 @@ fn what_comes_while_the_store_is_left_is_refused() {
     let (begun, wait) = std::sync::mpsc::channel();
     let leaving = bench.chat.clone();
     let left = std::thread::spawn(move || {
-        leaving.leave_store(move |_| {
+        let copy = move |_: &std::path::Path| {
             begun.send(()).unwrap();
             std::thread::sleep(Duration::from_millis(100));
             Ok(())
-        })
+        };
+        leaving.leave_store(copy, &mut || false)
     });
     wait.recv().unwrap();
     let refused = bench.chat.send(None, "How heavy?", true).unwrap_err();
