@@ -64,7 +64,7 @@ fn a_full_disk_is_found_before_and_while_it_is_written() {
     let server = Server::new(|asked| match asked.path.as_str() {
         "/slow" => Reply::file(content(), "a", asked).slowly(1_000),
         "/endless" => Reply::new(200, &[], content()),
-        "/slow-endless" => Reply::new(200, &[], content()).slowly(1_000),
+        "/slow-endless" => Reply::new(200, &[], content()).slowly(200),
         _ => Reply::file(content(), "a", asked),
     });
     let folder = tempfile::tempdir().expect("a folder");
