@@ -316,6 +316,16 @@ mod tests {
         assert_eq!(usual, data.join("webview"));
         remove_temporary_folder(app.handle());
         assert!(usual.exists());
+        // The web view makes files and folders in it that others may read: behind this one they cannot.
+        #[cfg(unix)]
+        for opened in [0o755, 0o777] {
+            use std::os::unix::fs::PermissionsExt;
+            let open = std::fs::Permissions::from_mode(opened);
+            std::fs::set_permissions(&usual, open).expect("set");
+            web_view_folder(app.handle(), &folders).expect("there");
+            let mode = usual.metadata().expect("there").permissions().mode();
+            assert_eq!(mode & 0o777, 0o700);
+        }
 
         std::fs::remove_dir_all(&data).expect("removed");
         std::fs::write(&data, "a file in the folder's place").expect("written");

@@ -93,7 +93,8 @@ fn write(importing: &mut Importing, store: &Store) -> Result<(), Failure> {
 /// What an import leaves that does not come to its end is hidden: it goes, and so does that of earlier ones.
 fn remove_what_is_hidden(store: &Store, cancel: &AtomicBool) {
     let mut line = ProgressLine::new();
-    let mut purge = || store.chats().purge(0, AT_ONCE);
+    // One that was begun to be removed has the date 0.
+    let purge = || store.chats().purge(1, AT_ONCE);
     while !cancel.load(Ordering::Relaxed) {
         match purge() {
             Ok(true) => line.show("Removing what was not imported", 0, 1),
@@ -105,5 +106,40 @@ fn remove_what_is_hidden(store: &Store, cancel: &AtomicBool) {
     }
     if let Err(error) = store.compact() {
         tracing::warn!(%error, "the file did not become smaller");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use chat::{ChatRecord, MessageRecord, Role, WholeChat};
+
+    use super::*;
+
+    #[test]
+    fn what_was_not_imported_is_removed_at_once_and_nothing_else() {
+        let folder = tempfile::tempdir().expect("made");
+        let store = Store::open(&folder.path().join("goldcrest.db")).expect("made");
+        let deleted = store.chats().create("Deleted", "2026-03-05", 1);
+        store
+            .chats()
+            .delete(deleted.expect("made"), 2)
+            .expect("deleted");
+        let mut importing = Importing::begin(&store, 3).expect("begun");
+        let messages =
+            (1..=40).map(|id| MessageRecord::new(id, Role::User, "word ".repeat(999), 1));
+        let whole = WholeChat {
+            chat: ChatRecord::new("a".into(), String::new(), "2026-03-05".into(), 1, Some(40)),
+            messages: messages.collect(),
+        };
+        importing.add(&store, whole).expect("added");
+        write(&mut importing, &store).expect("written");
+        drop(importing);
+        // As a purge that ended in between leaves it.
+        assert!(store.chats().purge(0, Duration::ZERO).expect("begun"));
+        let is_here = || store.records().has_uid("a").expect("read");
+        assert!(is_here());
+        remove_what_is_hidden(&store, &AtomicBool::new(false));
+        assert!(!is_here());
+        assert_eq!(store.chats().deleted().expect("read").len(), 1);
     }
 }
