@@ -14,10 +14,11 @@ use system::private;
 use crate::connect::{connect, connect_immutable};
 use crate::error::StoreError;
 use crate::files::{
-    ASIDE, SHM, UNFINISHED, WAL, aside_prefix, copies_folder, remove, sync_folder, with_suffix,
+    ASIDE, SHM, UNFINISHED, WAL, aside_prefix, copies_folder, is_there, remove, sync_folder,
+    with_suffix,
 };
 use crate::schema::{self, APPLICATION_ID};
-use crate::{integrity, migrate, recovery, table};
+use crate::{integrity, migrate, table};
 
 /// Copies that are kept: of the daily ones, and of those that the user asked for.
 const KEPT: usize = 5;
@@ -147,8 +148,21 @@ fn all(database: &Path) -> Vec<PathBuf> {
 fn set_aside(database: &Path) -> Vec<PathBuf> {
     let prefix = aside_prefix(database);
     let mut found = with_extension(database.parent().unwrap_or(Path::new(".")), "db");
-    found.retain(|path| file_name(path).starts_with(&prefix) && recovery::is_whole(path));
+    found.retain(|path| file_name(path).starts_with(&prefix) && is_whole(path));
     found
+}
+
+/// Whether all of a database that was set aside is in its file. A journal that is still beside it is written into it,
+/// once nobody reads it any more.
+fn is_whole(path: &Path) -> bool {
+    let journal = with_suffix(path, WAL);
+    if !is_there(&journal) {
+        return true;
+    }
+    // SQLite does it when the last connection closes that has read the file.
+    let opened = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE);
+    let _ = opened.and_then(|db| Ok(migrate::version(&db)?));
+    !is_there(&journal)
 }
 
 /// Copies the database into the folder `copies` beside it, and removes old copies: all daily ones but

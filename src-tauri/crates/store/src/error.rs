@@ -5,8 +5,6 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::{ErrorCode, ffi};
 
-use crate::room::RESERVE;
-
 /// Why an operation of the store failed.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
@@ -90,10 +88,12 @@ pub enum StoreError {
     #[error("This {0} does not exist any more.")]
     NotFound(&'static str),
     /// The disk is nearly full.
-    #[error("The disk has {} MB free, and Goldcrest leaves {} MB to other programs. Free some space and try again.", free >> 20, RESERVE >> 20)]
+    #[error("The disk has {} MB free, and Goldcrest leaves {} MB to other programs. Free some space and try again.", free >> 20, reserve >> 20)]
     LittleRoom {
         /// Bytes that are free.
         free: u64,
+        /// Bytes that are left free.
+        reserve: u64,
     },
     /// The disk is full.
     #[error("The disk is full: this could not be saved. Free some space and try again.")]

@@ -4,9 +4,6 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use rusqlite::OpenFlags;
-
-use crate::connect::connect;
 use crate::error::StoreError;
 use crate::files::{
     SHM, UNFINISHED, WAL, aside_prefix, duplicate, is_there, remove, rename, restored, sync_folder,
@@ -14,7 +11,7 @@ use crate::files::{
 };
 use crate::integrity::forget_check;
 use crate::preflight::finish_restoring;
-use crate::{copies, migrate, schema};
+use crate::{copies, schema};
 
 /// Puts a copy of [`good_copies`](crate::good_copies) in the database's place. Returns where the
 /// file that was there is kept.
@@ -46,19 +43,6 @@ pub fn drop_prepared(database: &Path) {
 /// there is kept.
 pub fn take_prepared(database: &Path, day: &str) -> Result<PathBuf, StoreError> {
     replace(database, day, |_| Ok(()))
-}
-
-/// Whether all of a database that was set aside is in its file. A journal that is still beside it is written into it,
-/// once nobody reads it any more.
-pub(crate) fn is_whole(path: &Path) -> bool {
-    let journal = with_suffix(path, WAL);
-    if !is_there(&journal) {
-        return true;
-    }
-    // SQLite does it when the last connection closes that has read the file.
-    let opened = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE);
-    let _ = opened.and_then(|db| Ok(migrate::version(&db)?));
-    !is_there(&journal)
 }
 
 /// Puts an empty database in the database's place, as [`restore_copy`] does with a copy.

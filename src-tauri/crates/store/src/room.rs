@@ -9,7 +9,7 @@ use crate::table::chat::empty_wal;
 use crate::{Store, deadline};
 
 /// Bytes of a disk that an import leaves to other programs, and to the chats.
-pub(crate) const RESERVE: u64 = 128 << 20;
+const RESERVE: u64 = 128 << 20;
 /// Bytes of a file that are empty before it is made smaller; they are at least a third of it, too.
 const WORTH: u64 = 16 << 20;
 /// Bytes of content with which a file is still made smaller: SQLite holds them in memory.
@@ -21,7 +21,10 @@ impl Store {
     /// Fails where the disk of the file has less free space than is to be left on it.
     pub fn check_room(&self) -> Result<(), StoreError> {
         match self.free_bytes() {
-            Some(free) if free < RESERVE => Err(StoreError::LittleRoom { free }),
+            Some(free) if free < RESERVE => Err(StoreError::LittleRoom {
+                free,
+                reserve: RESERVE,
+            }),
             // Where the system does not say it, the write does.
             _ => Ok(()),
         }

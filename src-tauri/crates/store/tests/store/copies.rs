@@ -148,7 +148,7 @@ fn a_copy_is_of_one_moment_and_ends_however_much_is_written_meanwhile() {
 #[test]
 fn copies_that_are_made_at_once_do_not_remove_each_other() {
     let (folder, path) = folder();
-    drop(large(&path, 64));
+    drop(large(&path, 16));
     let unfinished = folder
         .path()
         .join("copies/manual-2026-03-05-14.05.unfinished");

@@ -19,7 +19,7 @@ fn purge(store: &Store, chats: &[ChatId]) {
 
 /// Long texts, of one word and of many.
 fn large(store: &Store) -> Vec<ChatId> {
-    let texts = (0..12).map(|at| match at % 2 {
+    let texts = (0..10).map(|at| match at % 2 {
         0 => "word ".repeat(400_000 + at),
         _ => (0..20_000).map(|n| format!("{} ", n * at)).collect(),
     });
@@ -31,18 +31,17 @@ fn a_large_purge_gives_its_room_back_and_changes_nothing_else() {
     let (_folder, path) = folder();
     let store = Store::open(&path).unwrap();
     let (kept, first) = chat(&store, "Goldcrests", "How heavy?");
-    for round in 0..2 {
-        let large = large(&store);
-        let last = say(&store, kept, Some(first), &format!("Six grams {round}"));
-        purge(&store, &large);
-        assert!(bytes(&path) > 20 << 20, "{}", bytes(&path));
-        store.compact().unwrap();
-        assert!(bytes(&path) < 1 << 20, "{}", bytes(&path));
-        store.messages().show(last).unwrap();
-        assert_eq!(titles(&store), ["Goldcrests"]);
-        assert_eq!(store.messages().path(last).unwrap().len(), 2);
-        assert_eq!(store.search().find("grams", 9).unwrap().chats.len(), 1);
-        assert_eq!(store.search().find("oldcres", 9).unwrap().chats.len(), 1);
+    let large = large(&store);
+    let last = say(&store, kept, Some(first), "Six grams");
+    purge(&store, &large);
+    assert!(bytes(&path) > 20 << 20, "{}", bytes(&path));
+    store.compact().unwrap();
+    assert!(bytes(&path) < 1 << 20, "{}", bytes(&path));
+    store.messages().show(last).unwrap();
+    assert_eq!(titles(&store), ["Goldcrests"]);
+    assert_eq!(store.messages().path(last).unwrap().len(), 2);
+    for part in ["grams", "oldcres"] {
+        assert_eq!(store.search().find(part, 9).unwrap().chats.len(), 1);
     }
     drop(store);
     store::check(&path).unwrap();
