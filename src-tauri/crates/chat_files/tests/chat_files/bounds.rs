@@ -205,6 +205,26 @@ fn an_error_quotes_little_and_a_log_nothing() {
 #[ignore = "it measures its process: `cargo test --test chat_files -- --ignored --exact bounds::memory_is_bounded`"]
 fn memory_is_bounded() {
     let before = crate::damaged::peak();
+    // Chats that are just small enough, besides.
+    let most = [
+        (
+            r#"[{"name":"y","chat_messages":["#,
+            r#"{"sender":"human","text":"a"},"#,
+            "{}]}]",
+        ),
+        (
+            r#"{"name":"y","messages":["#,
+            r#"{"role":"user","content":"a"},"#,
+            "{}]}",
+        ),
+    ];
+    for parts in most {
+        let (_folder, path) = bomb(parts, 320_000 * parts.1.len());
+        assert_eq!(
+            read_files(&[path]).unwrap().chats[0].messages.len(),
+            320_000
+        );
+    }
     for parts in BOMBS {
         let (_folder, path) = bomb(parts, 25 << 20);
         let begin = std::time::Instant::now();
