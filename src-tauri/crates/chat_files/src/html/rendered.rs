@@ -1,15 +1,18 @@
 //! The Markdown of answers as HTML, by the rules of the window: no HTML of the answer's own, links to plain addresses only,
 //! and no images.
 
+use std::borrow::Cow;
+
 use pulldown_cmark::{
     Alignment, CodeBlockKind, CowStr, Event, HeadingLevel, Options, Parser, Tag, TagEnd,
 };
 
 use super::escaped::escaped;
-use super::formula::formula;
+use super::formula::Formulas;
 
-/// What a link may begin with.
-const SCHEMES: [&str; 3] = ["https://", "http://", "mailto:"];
+/// Schemes of links to pages.
+const WEB: [&str; 2] = ["https://", "http://"];
+const MAIL: &str = "mailto:";
 
 /// An answer as HTML.
 pub(crate) fn rendered(markdown: &str) -> String {
@@ -19,13 +22,14 @@ pub(crate) fn rendered(markdown: &str) -> String {
     let mut code: Option<String> = None;
     // For each link that is open, whether it is written.
     let mut links = Vec::new();
+    let mut formulas = Formulas::of_message();
     let events = Parser::new_ext(&source, options).filter_map(|event| {
         let made = match event {
             Event::Html(text) | Event::InlineHtml(text) => return Some(Event::Text(text)),
             Event::Start(Tag::HtmlBlock) => "<p>".to_owned(),
             Event::End(TagEnd::HtmlBlock) => "</p>\n".to_owned(),
-            Event::InlineMath(tex) => formula(&tex, false),
-            Event::DisplayMath(tex) => formula(&tex, true),
+            Event::InlineMath(tex) => formulas.html(&tex, false),
+            Event::DisplayMath(tex) => formulas.html(&tex, true),
             Event::Start(Tag::Heading { level, .. }) => format!("<h{}>", below(level)),
             Event::End(TagEnd::Heading(level)) => format!("</h{}>\n", below(level)),
             Event::Start(Tag::CodeBlock(kind)) => {
@@ -44,17 +48,11 @@ pub(crate) fn rendered(markdown: &str) -> String {
                 return Some(Event::Text(without_deceptive(&text).into()));
             }
             Event::Start(Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. }) => {
-                let is_plain = SCHEMES.iter().any(|scheme| {
-                    let begin = dest_url.get(..scheme.len());
-                    begin.is_some_and(|begin| begin.eq_ignore_ascii_case(scheme))
-                });
-                links.push(is_plain);
-                let address = escaped(&dest_url);
-                if is_plain {
-                    format!("<a href=\"{address}\" rel=\"noreferrer\">")
-                } else {
-                    String::new()
-                }
+                let address = address(&dest_url);
+                links.push(address.is_some());
+                let link =
+                    |address| format!("<a href=\"{}\" rel=\"noreferrer\">", escaped(address));
+                address.as_deref().map_or(String::new(), link)
             }
             Event::End(TagEnd::Link | TagEnd::Image) => {
                 let is_written = links.pop().unwrap_or(false);
@@ -67,6 +65,34 @@ pub(crate) fn rendered(markdown: &str) -> String {
     let mut written = String::new();
     pulldown_cmark::html::push_html(&mut written, events);
     written
+}
+
+/// The address of a link that may be written: of a page, or of a mail with no more than a subject and a body, as in the
+/// window.
+fn address(url: &str) -> Option<Cow<'_, str>> {
+    let begins_with = |scheme: &&str| {
+        let begin = url.get(..scheme.len());
+        begin.is_some_and(|begin| begin.eq_ignore_ascii_case(scheme))
+    };
+    if WEB.iter().any(|scheme| begins_with(&scheme)) {
+        return Some(url.into());
+    }
+    if !begins_with(&MAIL) {
+        return None;
+    }
+    let url = url.split('#').next().unwrap_or_default();
+    let (to, fields) = url.split_once('?').unwrap_or((url, ""));
+    let is_text = |field: &&str| {
+        let name = field.split('=').next().unwrap_or_default();
+        ["subject", "body"]
+            .iter()
+            .any(|known| name.eq_ignore_ascii_case(known))
+    };
+    let kept: Vec<&str> = fields.split('&').filter(is_text).collect();
+    if kept.is_empty() {
+        return Some(to.into());
+    }
+    Some(format!("{to}?{}", kept.join("&")).into())
 }
 
 /// The conversation has the first heading, a message the second.
@@ -155,58 +181,171 @@ fn without_deceptive(text: &str) -> String {
 }
 
 /// `\(…\)` and `\[…\]`, which models write and Markdown does not know, as formulas between dollar signs; not in code.
+/// Takes time in proportion to the text, whatever is in it.
 fn with_dollars(text: &str) -> String {
     if !text.contains("\\(") && !text.contains("\\[") {
         return text.to_owned();
     }
+    let mut marks = Marks::of(text);
     let mut written = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = rest.find(['`', '\\']) {
-        written.push_str(&rest[..at]);
-        rest = &rest[at..];
-        let (taken, made) = code_at(rest).or_else(|| math_at(rest)).unwrap_or_else(|| {
+    let mut at = 0;
+    while let Some(next) = text[at..].find(['`', '\\']) {
+        written.push_str(&text[at..at + next]);
+        at += next;
+        if let Some(end) = marks.code_end(at) {
+            written.push_str(&text[at..end]);
+            at = end;
+        } else if let Some(math) = marks.math(at) {
+            for part in [math.mark, math.tex, math.mark] {
+                written.push_str(part);
+            }
+            at = math.end;
+        } else {
             // A mark by itself, or a character that is escaped.
-            let escaped = usize::from(rest.starts_with('\\'));
-            let taken: usize = rest.chars().take(1 + escaped).map(char::len_utf8).sum();
-            (taken, rest[..taken].to_owned())
-        });
-        written.push_str(&made);
-        rest = &rest[taken..];
-    }
-    written + rest
-}
-
-/// Code that begins here: between as many backticks on both sides.
-fn code_at(text: &str) -> Option<(usize, String)> {
-    let ticks = text.len() - text.trim_start_matches('`').len();
-    if ticks == 0 {
-        return None;
-    }
-    let mut end = ticks;
-    while let Some(at) = text[end..].find('`') {
-        end += at;
-        let found = text[end..].len() - text[end..].trim_start_matches('`').len();
-        end += found;
-        if found == ticks {
-            return Some((end, text[..end].to_owned()));
+            let escaped = usize::from(text[at..].starts_with('\\'));
+            let taken = text[at..].chars().take(1 + escaped);
+            let taken: usize = taken.map(char::len_utf8).sum();
+            written.push_str(&text[at..at + taken]);
+            at += taken;
         }
     }
-    // A fence that is open to the end.
-    let taken = if ticks >= 3 { text.len() } else { ticks };
-    Some((taken, text[..taken].to_owned()))
+    written + &text[at..]
 }
 
-/// A formula that begins here.
-fn math_at(text: &str) -> Option<(usize, String)> {
-    let (close, mark) = match text.get(..2)? {
-        "\\(" => ("\\)", "$"),
-        "\\[" => ("\\]", "$$"),
-        _ => return None,
-    };
-    let length = text[2..].find(close)?;
-    let tex = text[2..2 + length].trim();
-    let is_formula = !tex.is_empty() && !tex.contains("\n\n") && !tex.contains('$');
-    is_formula.then(|| (length + 4, format!("{mark}{tex}{mark}")))
+/// The marks of a text that is scanned once. Each search remembers its result, so that no part of the text is searched for
+/// the same mark twice.
+struct Marks<'a> {
+    text: &'a str,
+    /// Set for one and two backticks when no code between them ends further on.
+    is_open: [bool; 2],
+    round: Closing<'a>,
+    square: Closing<'a>,
+    dollar: NextMark<'a>,
+    empty_line: NextMark<'a>,
+}
+
+/// A formula between `\(` and `\)`, or `\[` and `\]`.
+struct Math<'a> {
+    mark: &'static str,
+    tex: &'a str,
+    /// Its end, behind the closing mark.
+    end: usize,
+}
+
+impl<'a> Marks<'a> {
+    fn of(text: &'a str) -> Self {
+        Self {
+            text,
+            is_open: [false; 2],
+            round: Closing::of(text, "\\)"),
+            square: Closing::of(text, "\\]"),
+            dollar: NextMark::of(text, "$"),
+            empty_line: NextMark::of(text, "\n\n"),
+        }
+    }
+
+    /// The end of code that begins here, between as many backticks on both sides.
+    fn code_end(&mut self, begin: usize) -> Option<usize> {
+        let run = |at: usize| {
+            let text = &self.text[at..];
+            text.len() - text.trim_start_matches('`').len()
+        };
+        let ticks = run(begin);
+        if ticks == 0 {
+            return None;
+        }
+        let mut end = begin + ticks;
+        let is_open = self.is_open.get(ticks - 1);
+        if is_open == Some(&true) {
+            return Some(end);
+        }
+        while let Some(at) = self.text[end..].find('`') {
+            let found = run(end + at);
+            end += at + found;
+            if found == ticks {
+                return Some(end);
+            }
+        }
+        match self.is_open.get_mut(ticks - 1) {
+            Some(is_open) => {
+                *is_open = true;
+                Some(begin + ticks)
+            }
+            // A fence that is open to the end.
+            None => Some(self.text.len()),
+        }
+    }
+
+    /// The formula that begins here.
+    fn math(&mut self, begin: usize) -> Option<Math<'a>> {
+        let (mark, closing) = match self.text.get(begin..begin + 2)? {
+            "\\(" => ("$", &mut self.round),
+            "\\[" => ("$$", &mut self.square),
+            _ => return None,
+        };
+        let (tex_end, close) = closing.from(begin + 2)?;
+        let inside = &self.text[begin + 2..];
+        let tex_begin = begin + 2 + inside.len() - inside.trim_start().len();
+        let is_formula = tex_begin < tex_end
+            && self.dollar.from(tex_begin).is_none_or(|at| at >= tex_end)
+            && self
+                .empty_line
+                .from(tex_begin)
+                .is_none_or(|at| at >= tex_end);
+        is_formula.then(|| Math {
+            mark,
+            tex: &self.text[tex_begin..tex_end],
+            end: close + 2,
+        })
+    }
+}
+
+/// Finds the next place of a mark from places that only move on.
+struct NextMark<'a> {
+    text: &'a str,
+    mark: &'static str,
+    /// The place that was found last; `None`: there is no further one.
+    found: Option<usize>,
+}
+
+impl<'a> NextMark<'a> {
+    fn of(text: &'a str, mark: &'static str) -> Self {
+        let found = text.find(mark);
+        Self { text, mark, found }
+    }
+
+    fn from(&mut self, place: usize) -> Option<usize> {
+        if self.found? < place {
+            let further = self.text[place..].find(self.mark);
+            self.found = further.map(|at| place + at);
+        }
+        self.found
+    }
+}
+
+/// The mark that ends a formula.
+struct Closing<'a> {
+    next: NextMark<'a>,
+    /// The place that was found last, and the end of the text before it without blanks.
+    found: Option<(usize, usize)>,
+}
+
+impl<'a> Closing<'a> {
+    fn of(text: &'a str, mark: &'static str) -> Self {
+        let next = NextMark::of(text, mark);
+        Self { next, found: None }
+    }
+
+    /// The end of the formula without blanks, and the place of its mark.
+    fn from(&mut self, place: usize) -> Option<(usize, usize)> {
+        let close = self.next.from(place)?;
+        let tex_end = match self.found {
+            Some((known, tex_end)) if known == close => tex_end,
+            _ => self.next.text[..close].trim_end().len(),
+        };
+        self.found = Some((close, tex_end));
+        Some((tex_end, close))
+    }
 }
 
 #[cfg(test)]
@@ -245,6 +384,121 @@ mod tests {
         ] {
             assert_eq!(rendered(markdown), html, "{markdown}");
         }
+    }
+
+    #[test]
+    fn a_mail_has_a_subject_and_a_body_and_no_more() {
+        for (given, kept) in [
+            ("mailto:a@b", Some("mailto:a@b")),
+            ("mailto:a@b?attach=/etc/passwd", Some("mailto:a@b")),
+            (
+                "MAILTO:a@b?Subject=A%20b&attach=x&cc=c@d&body=x%26attach=y#z",
+                Some("MAILTO:a@b?Subject=A%20b&body=x%26attach=y"),
+            ),
+            ("mailto:a@b?%61ttach=x&bcc=c@d", Some("mailto:a@b")),
+            (
+                "https://x.org/?attach=1#a",
+                Some("https://x.org/?attach=1#a"),
+            ),
+            ("file:///etc/passwd", None),
+            ("mailto", None),
+        ] {
+            assert_eq!(address(given).as_deref(), kept);
+        }
+        let html = rendered("[a](mailto:a@b?attach=/etc/passwd&subject=s)");
+        assert!(html.contains("href=\"mailto:a@b?subject=s\""), "{html}");
+    }
+
+    /// The same as [`with_dollars`] without remembering anything.
+    fn searched_again(text: &str) -> String {
+        let mut written = String::new();
+        let mut rest = text;
+        while let Some(at) = rest.find(['`', '\\']) {
+            written.push_str(&rest[..at]);
+            rest = &rest[at..];
+            let ticks = rest.len() - rest.trim_start_matches('`').len();
+            let mut runs = Vec::new();
+            let mut end = ticks;
+            while let Some(at) = rest[end..].find('`').filter(|_| ticks > 0) {
+                end += at;
+                let run = rest[end..].len() - rest[end..].trim_start_matches('`').len();
+                end += run;
+                runs.push((run, end));
+            }
+            let code = runs
+                .iter()
+                .find(|(run, _)| *run == ticks)
+                .map(|(_, end)| *end);
+            let open = if ticks >= 3 { rest.len() } else { ticks };
+            let marks = [("\\(", "\\)", "$"), ("\\[", "\\]", "$$")];
+            let math = marks.iter().find_map(|(open, close, mark)| {
+                let inside = rest.strip_prefix(open)?;
+                let tex = &inside[..inside.find(close)?];
+                let taken = tex.len() + 4;
+                let tex = tex.trim();
+                let is_formula = !tex.is_empty() && !tex.contains("\n\n") && !tex.contains('$');
+                is_formula.then(|| (taken, format!("{mark}{tex}{mark}")))
+            });
+            let escaped = usize::from(rest.starts_with('\\'));
+            let single = rest.chars().take(1 + escaped).map(char::len_utf8).sum();
+            let (taken, made) = match (ticks, math) {
+                (0, Some(math)) => math,
+                (0, None) => (single, rest[..single].to_owned()),
+                _ => {
+                    let taken = code.unwrap_or(open);
+                    (taken, rest[..taken].to_owned())
+                }
+            };
+            written.push_str(&made);
+            rest = &rest[taken..];
+        }
+        written + rest
+    }
+
+    #[test]
+    fn what_is_remembered_of_a_text_changes_nothing() {
+        const PARTS: [&str; 14] = [
+            "\\(", "\\)", "\\[", "\\]", "$", "`", "``", "```", "\n", "\n\n", " ", "a", "\\", "é",
+        ];
+        let mut seed = 1_u64;
+        for _ in 0..20_000 {
+            let mut text = String::new();
+            for _ in 0..seed % 24 {
+                seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                text.push_str(PARTS[(seed >> 33) as usize % PARTS.len()]);
+            }
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            assert_eq!(with_dollars(&text), searched_again(&text), "{text:?}");
+        }
+    }
+
+    /// With a search from each mark to the end, each of these took minutes.
+    #[test]
+    fn a_text_full_of_marks_takes_time_in_proportion_to_its_length() {
+        const LENGTH: usize = 1_000_000;
+        let began = std::time::Instant::now();
+        for (part, end) in [
+            ("\\(", ""),
+            ("\\[", ""),
+            ("\\(", "$ \\)"),
+            ("\\[", "a\n\nb \\]"),
+            ("\\( ", "$\\)"),
+            ("\\(", " $\n\n\\)"),
+            ("\\`` \\( ", ""),
+            ("\\``", "\\("),
+            ("$", "\\("),
+            ("` a\n\n", "\\("),
+            ("$`", "\\("),
+            ("[", "\\("),
+            ("$$ ", "\\("),
+        ] {
+            let text = part.repeat(LENGTH / part.len()) + end;
+            assert!(rendered(&text).len() >= text.len() / 4, "{part}");
+        }
+        let blanks = " ".repeat(LENGTH / 2);
+        let text = format!("{}$a\n\nb{blanks}\\)", "\\(".repeat(LENGTH / 4));
+        assert_eq!(with_dollars(&text), text);
+        assert!(began.elapsed().as_secs() < 60, "{:?}", began.elapsed());
     }
 
     #[test]
