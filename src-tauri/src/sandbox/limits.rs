@@ -1,34 +1,22 @@
-//! Limits that a child sets for itself before it reads an untrusted file. Its parent watches its time and its output.
+//! Limits that a process sets for itself: a child before it reads what is untrusted, whose parent watches its time and its
+//! output; and the app, which leaves no image of its memory behind.
 
 use std::io;
 
 /// Limits memory, stack and CPU time of this process for good, and disables core dumps.
 #[cfg(unix)]
 pub fn set() -> io::Result<()> {
-    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    use rustix::process::Resource;
 
     /// Memory of a rendering, in bytes, beside what the program has allocated.
     const MEMORY: u64 = 512 << 20;
-    const STACK: u64 = 8 << 20;
     /// CPU time in seconds, so that it ends even if its parent has ended.
     const TIME: u64 = 3;
 
-    let lower = |resource, limit: u64| {
-        let before = getrlimit(resource);
-        let limit = Some(before.maximum.map_or(limit, |maximum| maximum.min(limit)));
-        setrlimit(
-            resource,
-            Rlimit {
-                current: limit,
-                maximum: limit,
-            },
-        )
-    };
     lower(Resource::As, taken().saturating_add(MEMORY))?;
-    lower(Resource::Stack, STACK)?;
     lower(Resource::Cpu, TIME)?;
-    lower(Resource::Core, 0)?;
-    Ok(())
+    set_stack()?;
+    no_core_dumps()
 }
 
 /// Elsewhere its time is the only bound of its memory.
@@ -41,29 +29,79 @@ pub fn set() -> io::Result<()> {
 /// fails, instead of the system ending some process when it is out of memory.
 #[cfg(target_os = "linux")]
 pub fn set_memory(bytes: u64) -> io::Result<()> {
-    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    use rustix::process::Resource;
 
-    for (resource, limit) in [
-        (Resource::Data, writable().saturating_add(bytes)),
-        (Resource::Core, 0),
-    ] {
-        let before = getrlimit(resource);
-        let limit = Some(before.maximum.map_or(limit, |maximum| maximum.min(limit)));
-        setrlimit(
-            resource,
-            Rlimit {
-                current: limit,
-                maximum: limit,
-            },
-        )?;
-    }
-    Ok(())
+    lower(Resource::Data, writable().saturating_add(bytes))?;
+    no_core_dumps()
 }
 
 /// Elsewhere writable memory cannot be limited apart from what is mapped.
 #[cfg(not(target_os = "linux"))]
 pub fn set_memory(_: u64) -> io::Result<()> {
+    no_core_dumps()
+}
+
+/// Limits the stack of the first thread; others have what they are started with.
+#[cfg(unix)]
+pub fn set_stack() -> io::Result<()> {
+    const STACK: u64 = 8 << 20;
+    lower(rustix::process::Resource::Stack, STACK)
+}
+
+/// Elsewhere it is fixed when the program is built.
+#[cfg(not(unix))]
+pub fn set_stack() -> io::Result<()> {
     Ok(())
+}
+
+/// Limits the further CPU time of this process; a later call replaces the limit.
+#[cfg(unix)]
+pub fn set_seconds(seconds: u64) -> io::Result<()> {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    use rustix::time::{ClockId, clock_gettime};
+
+    let used = clock_gettime(ClockId::ProcessCPUTime).tv_sec;
+    let limit = u64::try_from(used)
+        .unwrap_or(0)
+        .saturating_add(seconds.max(1));
+    let maximum = getrlimit(Resource::Cpu).maximum;
+    let current = Some(maximum.map_or(limit, |maximum| maximum.min(limit)));
+    Ok(setrlimit(Resource::Cpu, Rlimit { current, maximum })?)
+}
+
+/// Elsewhere only the parent watches its time.
+#[cfg(not(unix))]
+pub fn set_seconds(_: u64) -> io::Result<()> {
+    Ok(())
+}
+
+/// Disables core dumps of this process and its children: the memory of the app is to be in no file.
+#[cfg(unix)]
+pub fn no_core_dumps() -> io::Result<()> {
+    /// No dump fits in one byte, and with this very limit Linux starts no program that takes dumps, such as
+    /// systemd-coredump; with 0 it does.
+    const SIZE: u64 = if cfg!(target_os = "linux") { 1 } else { 0 };
+    lower(rustix::process::Resource::Core, SIZE)
+}
+
+/// Windows writes none unless somebody sets that up for all programs.
+#[cfg(not(unix))]
+pub fn no_core_dumps() -> io::Result<()> {
+    Ok(())
+}
+
+/// Sets a limit that cannot be raised again; a lower one stays.
+#[cfg(unix)]
+fn lower(resource: rustix::process::Resource, limit: u64) -> io::Result<()> {
+    use rustix::process::{Rlimit, getrlimit, setrlimit};
+
+    let before = getrlimit(resource);
+    let limit = Some(before.maximum.map_or(limit, |maximum| maximum.min(limit)));
+    let lowered = Rlimit {
+        current: limit,
+        maximum: limit,
+    };
+    Ok(setrlimit(resource, lowered)?)
 }
 
 /// Writable memory of this process, in bytes.

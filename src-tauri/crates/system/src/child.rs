@@ -1,5 +1,5 @@
 //! Runs hidden subcommands of this program as child processes, for work that may crash, hang or take all memory: drivers
-//! of GPUs, untrusted chat templates, and candle.
+//! of GPUs, untrusted chat templates, files and chats, and candle.
 
 mod stream;
 #[cfg(test)]

@@ -16,7 +16,7 @@ const PARTS_AHEAD: usize = 16;
 const END_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long a child may take to end by itself once its stdin is closed, before it is killed.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
-/// How often the cancel flag is looked at.
+/// The pause between two looks at the cancel flag.
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// A child that runs. When this is dropped, or the process ends that holds it, the child's stdin is closed, at which it
@@ -90,6 +90,19 @@ impl StreamingChild {
         timeout: Duration,
         cancel: &AtomicBool,
     ) -> Result<bool, ChildError> {
+        self.receive_while(buffer, timeout, &mut || !cancel.load(Ordering::Relaxed))
+    }
+
+    /// As [`StreamingChild::receive`]; false where `go_on` says so, which is called now and then while nothing comes.
+    ///
+    /// # Errors
+    /// When that takes longer than `timeout`, and then the child is ended; or it ends before.
+    pub fn receive_while(
+        &mut self,
+        buffer: &mut [u8],
+        timeout: Duration,
+        go_on: &mut dyn FnMut() -> bool,
+    ) -> Result<bool, ChildError> {
         let deadline = Instant::now() + timeout;
         let mut filled = 0;
         loop {
@@ -101,7 +114,7 @@ impl StreamingChild {
             if filled == buffer.len() {
                 return Ok(true);
             }
-            if cancel.load(Ordering::Relaxed) {
+            if !go_on() {
                 return Ok(false);
             }
             let left = deadline.saturating_duration_since(Instant::now());
@@ -115,6 +128,11 @@ impl StreamingChild {
                 Err(RecvTimeoutError::Disconnected) => return Err(self.ended()),
             }
         }
+    }
+
+    /// Ends it at once, whatever it does.
+    pub fn kill(&mut self) {
+        end(&mut self.child);
     }
 
     /// How it has ended. That it ended well is no better: it was to go on.
@@ -232,6 +250,15 @@ mod tests {
             "it was waited for"
         );
         assert!(!note.exists());
+    }
+
+    #[test]
+    fn a_busy_child_is_killed_at_once() {
+        let mut busy = shell("while :; do :; done");
+        let began = Instant::now();
+        busy.kill();
+        drop(busy);
+        assert!(began.elapsed() < CLOSE_TIMEOUT, "it was waited for");
     }
 
     #[test]
