@@ -32,7 +32,7 @@ use clap::builder::{PathBufValueParser, TypedValueParser};
 use clap::{Parser, Subcommand};
 
 use crate::given_files::is_gguf;
-use crate::{reference_process, sandbox};
+use crate::{reference_process, sandbox, worker};
 use args::{
     AskArgs, BenchArgs, ChatArgs, ChatsArgs, DevicesArgs, ExportArgs, FetchArgs, GpuCheckArgs,
     ImportArgs, InspectArgs, LogitsArgs, ModelsArgs, QuantizeArgs, ReferenceLogitsArgs, RenderArgs,
@@ -154,6 +154,9 @@ pub enum Command {
     /// What the app has a chat template of unknown text rendered by, in a process that may crash
     #[command(hide = true)]
     RenderTemplate,
+    /// What the app has files and chats of unknown content parsed by, in a process that may crash
+    #[command(hide = true)]
+    Worker,
 }
 
 /// The path from wherever the app runs: a second start hands it to the first. What is neither a file nor called like a
@@ -187,6 +190,7 @@ pub fn run(command: Command) -> ExitCode {
         Command::GpuCheck(args) => gpu_check::run(args),
         Command::ReferenceLogits(args) => reference_process::serve(&args.file)
             .map_err(|error| CliError::message(error.to_string())),
+        Command::Worker => worker::serve().map_err(CliError::Output),
         Command::RenderTemplate => sandbox::render_from_stdin().map_err(CliError::Output),
     };
     output::exit_code(result)

@@ -6,11 +6,12 @@ use std::path::Path;
 use std::time::Duration;
 
 use chat::{Chat, ChatId, ChatRecords, Failure, Importing, Store, StoreSnapshot, WholeChat};
-use chat_files::{Format, OnProgress, Target, WriteError, WriteOptions, write};
-use jiff::tz::TimeZone;
+use chat_files::{Format, OnProgress, Render, Target, WriteError, write};
 use serde::Deserialize;
 
 use crate::file_names::as_file_name;
+use crate::folders::Folders;
+use crate::worker::Rendering;
 
 /// What to export, and how.
 #[derive(Deserialize)]
@@ -44,6 +45,9 @@ impl Export {
             Err(WriteError::Cancelled) => Ok(None),
             Err(WriteError::Output(error)) => Err(failed(error)),
             Err(WriteError::Store(error)) => Err(error.into()),
+            Err(WriteError::Rendering(sentence)) => {
+                Err(Failure::other(format!("{sentence} Nothing was exported.")))
+            }
         }
     }
 
@@ -58,11 +62,12 @@ impl Export {
         // A copy has those that were asked for.
         let is_copy = matches!(chats, ChatsAtOnce::Copied(_));
         let wanted = self.chats.as_deref().filter(|_| !is_copy);
-        let options = WriteOptions {
-            thinking: self.thinking,
-            zone: TimeZone::system(),
-        };
-        write(&records, wanted, self.format, &options, out, progress)
+        let kind = self.format.document();
+        let mut rendering = kind.map(|kind| Rendering::new(kind, self.thinking));
+        let document = rendering
+            .as_mut()
+            .map(|document| document as &mut dyn Render);
+        write(&records, wanted, document, out, progress)
     }
 
     /// A name for the file: the one that was given, or one by what is in it.
@@ -154,6 +159,17 @@ impl CopiedChats {
     }
 }
 
+/// Refuses a place in the data folder, where an export could replace the chats themselves.
+pub fn check_place(file: &Path, folders: &Folders) -> Result<(), Failure> {
+    if folders.hold(file) {
+        return Err(Failure::other(format!(
+            "{} is where Goldcrest keeps your chats. Choose another folder for the export.",
+            folders.data.display()
+        )));
+    }
+    Ok(())
+}
+
 /// Nothing is left of a file that was not written.
 fn not_written(path: &Path, error: &io::Error) -> Failure {
     let name = path
@@ -169,6 +185,9 @@ fn not_written(path: &Path, error: &io::Error) -> Failure {
             format!("Nothing can be written in {folder}. Choose another folder.")
         }
         io::ErrorKind::NotFound => format!("There is no folder {folder}."),
+        io::ErrorKind::AlreadyExists => format!(
+            "{name} is there already, and is not a file that an export can replace. Choose another name."
+        ),
         _ => format!("{name} was not written: {error}."),
     })
 }
@@ -199,10 +218,46 @@ mod tests {
     }
 
     #[test]
+    fn nothing_is_exported_into_the_data_folder() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let data = folder.path().join("data");
+        std::fs::create_dir_all(data.join("copies")).expect("made");
+        let beside = folder.path().join("beside");
+        std::fs::create_dir(&beside).expect("made");
+        let folders = Folders { data };
+        for name in [
+            "data/goldcrest.db",
+            "data/goldcrest.lock",
+            "data/kv",
+            "data/copies/a.md",
+            "data/../data/a.md",
+            "beside/../data/a.md",
+        ] {
+            let refused = check_place(&folder.path().join(name), &folders);
+            let message = refused.expect_err(name).message;
+            assert!(
+                message.contains("where Goldcrest keeps your chats"),
+                "{message}"
+            );
+        }
+        for name in ["a.md", "data", "data.md", "beside/a.md", "data/../a.md"] {
+            let allowed = check_place(&folder.path().join(name), &folders);
+            assert!(allowed.is_ok(), "{name}");
+        }
+        #[cfg(unix)]
+        {
+            std::os::unix::fs::symlink("../data", beside.join("link")).expect("linked");
+            let linked = beside.join("link/goldcrest.db");
+            check_place(&linked, &folders).expect_err("it is in the data folder");
+        }
+    }
+
+    #[test]
     fn what_was_not_written_says_why() {
         let says = |kind: io::ErrorKind| not_written(Path::new("/a/b.md"), &kind.into()).message;
         assert!(says(io::ErrorKind::StorageFull).contains("disk is full: b.md was not written"));
         assert!(says(io::ErrorKind::PermissionDenied).contains("Nothing can be written in /a"));
+        assert!(says(io::ErrorKind::AlreadyExists).contains("b.md is there already"));
         assert!(says(io::ErrorKind::NotFound).contains("no folder /a"));
     }
 }

@@ -1,7 +1,7 @@
 //! Where the app keeps its things: one folder with the database, the log and the page's own data.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use directories::ProjectDirs;
 
@@ -49,6 +49,14 @@ impl Folders {
     /// Whether the chats are there, or copies of them.
     pub fn has_chats(&self) -> bool {
         self.database().exists() || self.data.join("copies").is_dir()
+    }
+
+    /// True for a file in the data folder, even one that does not exist yet.
+    pub fn hold(&self, file: &Path) -> bool {
+        let folder = file.parent().filter(|folder| *folder != Path::new(""));
+        let folder = folder.unwrap_or(Path::new(".")).canonicalize();
+        let data = self.data.canonicalize();
+        matches!((folder, data), (Ok(folder), Ok(data)) if folder.starts_with(&data))
     }
 
     pub fn logs(&self) -> PathBuf {

@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use chat::{Chat, Failure, ImportCounts, RunningImport};
-use chat_files::{Item, Omissions, OnProgress, ReadError, Tally, read};
-use jiff::tz::TimeZone;
+use chat_files::{Item, Omissions, OnProgress, Tally};
 
 use crate::wire::Imported;
+use crate::worker;
 
 /// Adds the chats of files to those of the app; `None`: `progress` ended it.
 pub fn into_app(
@@ -16,39 +16,15 @@ pub fn into_app(
 ) -> Result<Option<Imported>, Failure> {
     let mut import = RunningImport::begin(chat)?;
     let add = &mut |item| match item {
+        Item::File(_) => Ok(()),
         Item::Folder(folder) => import.add_folder(folder),
         Item::Preset(preset) => import.add_preset(preset),
         Item::Chat(whole) => import.add(whole),
     };
-    let Some(tally) = read_all(files, progress, add)? else {
+    let Some(tally) = worker::read(files, progress, add)? else {
         return Ok(None);
     };
     Ok(Some(Imported::of(&tally, import.finish()?)))
-}
-
-/// Reads files, and has `add` take what is in them; `None`: `progress` ended it.
-pub fn read_all(
-    files: &[PathBuf],
-    progress: &mut OnProgress<'_>,
-    add: &mut dyn FnMut(Item) -> Result<(), Failure>,
-) -> Result<Option<Tally>, Failure> {
-    let mut refused = None;
-    let read = read(files, &TimeZone::system(), progress, &mut |item| {
-        refused = add(item).err();
-        refused.is_none()
-    });
-    match (read, refused) {
-        (_, Some(failure)) => Err(failure),
-        (Ok(tally), None) => Ok(Some(tally)),
-        (Err(ReadError::Stopped), None) => Ok(None),
-        (Err(error), None) => {
-            tracing::warn!(
-                error = error.without_quotation(),
-                "files cannot be imported"
-            );
-            Err(Failure::other(format!("{error} Nothing was imported.")))
-        }
-    }
 }
 
 impl Imported {

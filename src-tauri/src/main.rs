@@ -42,6 +42,7 @@ mod transfers;
 mod verify;
 mod window;
 mod wire;
+mod worker;
 
 #[cfg(test)]
 mod bindings;
@@ -63,6 +64,8 @@ use clap::Parser;
 use folders::Folders;
 
 fn main() -> ExitCode {
+    // Nobody can do more than that, and a system on which it fails is no worse than without.
+    let _ = sandbox::limits::no_core_dumps();
     let arguments = cli::Cli::parse();
     match arguments.command {
         Some(command) => {

@@ -13,8 +13,8 @@ use chat::{Chat, Failure};
 use crate::data_folder::Move;
 use crate::desktop::Desktop;
 use crate::events::Events;
-use crate::exporting::{ChatsAtOnce, Export};
-use crate::folders;
+use crate::exporting::{ChatsAtOnce, Export, check_place};
+use crate::folders::{self, Folders};
 use crate::importing::{self, count};
 use crate::models::Models;
 use crate::wire::{ChatTransfer, ShellEvent, TransferKind, TransferState};
@@ -109,11 +109,12 @@ impl Transfers {
         &self,
         chat: &Chat,
         events: &Events,
-        database: PathBuf,
+        folders: &Folders,
         export: Export,
         file: PathBuf,
     ) -> Result<(), Failure> {
-        let chat = chat.clone();
+        check_place(&file, folders)?;
+        let (chat, database) = (chat.clone(), folders.database());
         self.start(TransferKind::Export, events, move |progress| {
             let chats = ChatsAtOnce::of(&chat, &database, export.chats.as_deref())?;
             let done = &mut |done, total| progress.at(done, total);

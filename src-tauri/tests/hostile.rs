@@ -11,6 +11,9 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
+#[path = "hostile/files.rs"]
+mod files;
+
 /// Nothing takes this long, even on a busy machine: a rendering has two seconds.
 const LONGEST: Duration = Duration::from_secs(60);
 /// As many cases at once.

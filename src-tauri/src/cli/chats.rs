@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use chat_files::without_bidi_controls;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde_json::json;
@@ -34,7 +35,8 @@ pub fn run(args: &ChatsArgs) -> Result<(), CliError> {
         let day = day.map_or(String::new(), |at| {
             at.to_zoned_datetime(zone.clone()).date().to_string()
         });
-        let (id, title) = (chat.id.0, visible(&chat.title).replace('\n', " "));
+        let title = without_bidi_controls(&chat.title);
+        let (id, title) = (chat.id.0, visible(&title).replace('\n', " "));
         writeln!(out, "{id:>6}  {day:<10}  {messages:>5}  {title}")?;
     }
     Ok(out.flush()?)

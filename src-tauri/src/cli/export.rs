@@ -1,5 +1,6 @@
 //! `goldcrest export`: chats to a file, or to stdout. The app may be open: it is not disturbed.
 
+use std::collections::HashSet;
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,14 +14,15 @@ use super::folders::data_folder;
 use super::interrupt::Interrupt;
 use super::output::CliError;
 use super::progress::ProgressLine;
-use crate::exporting::{ChatsAtOnce, Export};
+use crate::exporting::{ChatsAtOnce, Export, check_place};
 use crate::folders::Folders;
 use crate::instance;
 
 pub fn run(args: &ExportArgs) -> Result<(), CliError> {
     let (ids, file) = args.chats_and_out().map_err(CliError::message)?;
     let format = format(args.format, file)?;
-    let snapshot = snapshot(&data_folder()?)?;
+    let folders = data_folder()?;
+    let snapshot = snapshot(&folders)?;
     let chats = if args.all {
         None
     } else {
@@ -37,7 +39,7 @@ pub fn run(args: &ExportArgs) -> Result<(), CliError> {
         if file == Path::new("-") {
             to_stdout(&export, &chats, cancel)
         } else {
-            to_file(&export, &chats, file, cancel)
+            to_file(&export, &chats, file, &folders, cancel)
         }
     });
     written
@@ -50,7 +52,7 @@ fn to_stdout(export: &Export, chats: &ChatsAtOnce, cancel: &AtomicBool) -> Resul
         Ok(_) => Ok(out.flush()?),
         Err(WriteError::Cancelled) => Err(CliError::Interrupted),
         Err(WriteError::Output(error)) => Err(error.into()),
-        Err(WriteError::Store(error)) => Err(CliError::message(error.to_string())),
+        Err(error) => Err(CliError::message(error.to_string())),
     }
 }
 
@@ -59,8 +61,11 @@ fn to_file(
     export: &Export,
     chats: &ChatsAtOnce,
     file: &Path,
+    folders: &Folders,
     cancel: &AtomicBool,
 ) -> Result<(), CliError> {
+    let failed = |failure: Failure| CliError::message(failure.message);
+    check_place(file, folders).map_err(failed)?;
     let mut line = ProgressLine::new();
     let progress = &mut |done, total| {
         line.show("Exporting", done, total);
@@ -68,9 +73,7 @@ fn to_file(
     };
     let written = export.to_file(chats, file, progress);
     line.clear();
-    let count = written
-        .map_err(|failure| CliError::message(failure.message))?
-        .ok_or(CliError::Interrupted)?;
+    let count = written.map_err(failed)?.ok_or(CliError::Interrupted)?;
     let chats = if count == 1 {
         "1 chat".to_owned()
     } else {
@@ -97,10 +100,12 @@ fn format(named: Option<ExportFormat>, file: &Path) -> Result<Format, CliError> 
     named.ok_or_else(|| CliError::message("say which format: --format jsonl, markdown or html"))
 }
 
-/// Those of the chats that are there; it is an error where one is not.
+/// The chats, each once; it is an error where one is not there.
 fn wanted(snapshot: &StoreSnapshot, ids: &[u32]) -> Result<Vec<ChatId>, CliError> {
     let records = snapshot.records();
-    let chats = ids.iter().map(|id| {
+    let mut known = HashSet::new();
+    let ids = ids.iter().filter(|id| known.insert(**id));
+    let chats = ids.map(|id| {
         let chat = ChatId(i64::from(*id));
         match records.title(chat) {
             Ok(_) => Ok(chat),
@@ -130,6 +135,9 @@ pub fn conversation(turns: &[Turn], file: &Path) -> Result<&'static str, CliErro
         )));
     }
     let failed = |failure: Failure| CliError::message(failure.message);
+    if let Some(folders) = Folders::of_user() {
+        check_place(file, &folders).map_err(failed)?;
+    }
     let chats = ChatsAtOnce::alone(spoken(turns)).map_err(failed)?;
     export
         .to_file(&chats, file, &mut |_, _| true)

@@ -12,9 +12,9 @@ use super::folders::data_folder;
 use super::interrupt::Interrupt;
 use super::output::CliError;
 use super::progress::ProgressLine;
-use crate::importing::read_all;
 use crate::instance;
 use crate::wire::Imported;
+use crate::worker;
 
 /// How long chats are written, or removed, in one transaction.
 const AT_ONCE: Duration = Duration::from_millis(100);
@@ -65,8 +65,9 @@ fn add(
 ) -> Result<Option<Imported>, Failure> {
     let now = chat::now().timestamp().as_second();
     let mut importing = Importing::begin(store, now)?;
-    let tally = read_all(&args.files, progress, &mut |item| {
+    let tally = worker::read(&args.files, progress, &mut |item| {
         match item {
+            Item::File(_) => {}
             Item::Folder(folder) => importing.add_folder(folder),
             Item::Preset(preset) => importing.add_preset(preset),
             Item::Chat(whole) => {

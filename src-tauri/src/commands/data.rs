@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use chat::{Chat, ChatId, DatabaseCopy, Failure};
-use chat_files::WriteOptions;
 use tauri::State;
 
 use crate::applied_settings::follow;
@@ -17,6 +16,7 @@ use crate::models::Models;
 use crate::reply::{Reply, ask, blocking};
 use crate::startup::Startup;
 use crate::transfers::Transfers;
+use crate::worker;
 
 /// What chats are imported from.
 const CHATS: FileFilter = (
@@ -36,7 +36,7 @@ pub async fn export_chats(
     events: State<'_, Events>,
     desktop: State<'_, Arc<dyn Desktop>>,
 ) -> Reply<bool> {
-    let (chat, database) = (chat.inner().clone(), folders.database());
+    let (chat, folders) = (chat.inner().clone(), folders.inner().clone());
     let (transfers, events) = (Transfers::clone(&transfers), Events::clone(&events));
     let desktop = Arc::clone(&desktop);
     blocking(move || {
@@ -48,7 +48,7 @@ pub async fn export_chats(
         else {
             return Ok(false);
         };
-        transfers.export(&chat, &events, database, what, file)?;
+        transfers.export(&chat, &events, &folders, what, file)?;
         Ok(true)
     })
     .await?
@@ -91,11 +91,7 @@ pub async fn cancel_transfer(transfers: State<'_, Transfers>) -> Reply<()> {
 #[cfg_attr(test, specta::specta)]
 pub async fn chat_as_html(id: ChatId, thinking: bool, chat: State<'_, Chat>) -> Reply<String> {
     ask(&chat, move |chat| {
-        let options = WriteOptions {
-            thinking,
-            zone: jiff::tz::TimeZone::system(),
-        };
-        Ok(chat_files::article(&chat.record(id)?, &options))
+        worker::printed(&chat.record(id)?, thinking)
     })
     .await
 }

@@ -228,6 +228,47 @@ fn a_drop_while_something_runs_is_refused_with_words_and_models_and_chats_are_dr
 }
 
 #[test]
+fn an_import_that_is_busy_is_cancelled_at_once_and_the_next_one_is_taken() {
+    let window = on_file();
+    let events = listen(&window);
+    let folder = tempfile::tempdir().expect("made");
+    // One chat with much that is skipped, which takes a while.
+    let skipped = "0,".repeat(60 << 20);
+    let slow = folder.path().join("slow.json");
+    let chats = format!("[{{\"name\":\"x\",\"other\":[{skipped}0],\"chat_messages\":[]}}]");
+    std::fs::write(&slow, chats).expect("written");
+    picks(&window, &slow);
+    window.invoke("import_chats", json!({})).expect("begun");
+    std::thread::sleep(Duration::from_millis(500));
+    let cancelled = std::time::Instant::now();
+    window.invoke("cancel_transfer", json!({})).expect("asked");
+    assert_eq!(ended(&events)["name"], "cancelled");
+    let took = cancelled.elapsed();
+    assert!(took < Duration::from_millis(200), "{took:?}");
+    let honest = folder.path().join("a.conversation.json");
+    let chat = json!({ "name": "Next", "messages": [{ "role": "user", "content": "Hi" }] });
+    std::fs::write(&honest, chat.to_string()).expect("written");
+    picks(&window, &honest);
+    window.invoke("import_chats", json!({})).expect("begun");
+    assert_eq!(ended(&events)["added"], true);
+}
+
+#[test]
+fn nothing_is_exported_over_the_chats() {
+    let window = on_file();
+    say(&window, "How heavy?");
+    let folders = window.app.state::<crate::folders::Folders>();
+    picks(&window, &folders.data);
+    let export = json!({ "chats": null, "format": "jsonl", "thinking": true, "name": "goldcrest" });
+    let refused = window.invoke("export_chats", json!({ "what": export }));
+    let message = refused.expect_err("the chats are there")["message"].to_string();
+    assert!(
+        message.contains("where Goldcrest keeps your chats"),
+        "{message}"
+    );
+}
+
+#[test]
 fn a_transfer_that_panics_ends_and_another_begins() {
     let window = on_file();
     let events = listen(&window);

@@ -81,6 +81,8 @@ impl Omissions {
 
 /// What is in a file.
 pub enum Item {
+    /// A file begins, or a folder of files: its name.
+    File(String),
     /// A folder in which chats are.
     Folder(FolderRecord),
     /// A preset with which chats are answered.

@@ -10,6 +10,7 @@ use store::{Role, WholeChat};
 
 use self::escaped::escaped;
 use self::rendered::rendered;
+use crate::bidi::without_bidi_controls;
 use crate::options::WriteOptions;
 use crate::shown::{Shown, branch, days, ending, thought};
 
@@ -36,7 +37,7 @@ pub(crate) fn begin(out: &mut dyn Write, titles: &[String]) -> io::Result<()> {
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"referrer\" content=\"no-referrer\">\n<meta name=\"generator\" content=\"Goldcrest\">\n\
          <title>{}</title>\n<style>\n{}</style>\n</head>\n<body>\n<main class=\"document\">\n",
-        escaped(title),
+        plain(title),
         STYLES.concat()
     )?;
     if titles.len() > 1 {
@@ -50,7 +51,7 @@ pub(crate) fn begin(out: &mut dyn Write, titles: &[String]) -> io::Result<()> {
             writeln!(
                 out,
                 "<li dir=\"auto\"><a href=\"#chat-{at}\">{}</a></li>",
-                escaped(title)
+                plain(title)
             )?;
         }
         write!(out, "</ol>\n</nav>\n")?;
@@ -80,7 +81,7 @@ fn one(
         out,
         "<article class=\"chat\" id=\"chat-{}\">\n<header>\n<h1 dir=\"auto\">{}</h1>\n<p class=\"when\">{days}</p>\n</header>\n",
         at + 1,
-        escaped(&whole.chat.title)
+        plain(&whole.chat.title)
     )?;
     for shown in branch(whole) {
         if shown.message.role == Role::User {
@@ -97,16 +98,21 @@ pub(crate) fn end(out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// One chat, for a page that has the style sheets: the window prints it. Thinking is unfolded, as paper cannot be touched.
-#[must_use]
-pub fn article(whole: &WholeChat, options: &WriteOptions) -> String {
-    let mut written = Vec::new();
-    // Memory takes everything.
-    let _ = one(&mut written, 0, whole, options, " open");
-    String::from_utf8(written).unwrap_or_default()
+pub(crate) fn print(
+    out: &mut dyn Write,
+    whole: &WholeChat,
+    options: &WriteOptions,
+) -> io::Result<()> {
+    one(out, 0, whole, options, " open")
+}
+
+/// A text that is neither markup nor Markdown.
+fn plain(text: &str) -> String {
+    escaped(&without_bidi_controls(text))
 }
 
 fn question(out: &mut dyn Write, shown: &Shown<'_>, options: &WriteOptions) -> io::Result<()> {
-    let text = escaped(&shown.message.text);
+    let text = plain(&shown.message.text);
     write!(
         out,
         "<section class=\"question\">\n<h2 class=\"unseen\">You</h2>\n<div class=\"bubble\" dir=\"auto\">{text}</div>\n"
@@ -126,7 +132,7 @@ fn answer(
         "<section class=\"answer-message\">\n<h2 class=\"unseen\">Answer</h2>\n"
     )?;
     if let Some(thinking) = message.thinking.as_deref().filter(|_| options.thinking) {
-        let (title, text) = (thought(message), escaped(thinking.trim()));
+        let (title, text) = (thought(message), plain(thinking.trim()));
         writeln!(
             out,
             "<details class=\"thinking\"{unfolded}><summary>{title}</summary><div dir=\"auto\">{text}</div></details>"

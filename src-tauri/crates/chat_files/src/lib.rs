@@ -3,10 +3,15 @@
 //! [`write`] makes JSONL, Markdown or HTML of chats, one after the other, into a [`Target`] that appears under its name
 //! only when it is whole. [`read`] finds chats in a file, whatever program exported it, and hands them on one at a time,
 //! so that a large file is never in memory.
+//!
+//! Files and chats of others may be made to harm whoever parses them. The app therefore calls [`read`], and renders a
+//! [`Document`], in a process of their own, which sends and receives [`ItemPart`]s.
 
 #![warn(missing_docs)]
 
+mod bidi;
 mod dates;
+mod document;
 mod file_reading;
 mod html;
 mod input;
@@ -14,6 +19,7 @@ mod jsonl;
 mod limits;
 mod markdown;
 mod options;
+mod parts;
 mod read;
 mod read_error;
 mod shown;
@@ -21,11 +27,13 @@ mod source;
 mod target;
 mod write;
 
+pub use bidi::without_bidi_controls;
+pub use document::Document;
 pub use file_reading::{Item, Omissions, Tally};
-pub use html::article;
-pub use options::{Format, OnProgress, WriteOptions};
-pub use read::read;
+pub use options::{DocumentKind, Format, OnProgress, WriteOptions};
+pub use parts::{ItemPart, ItemParts, Misplaced};
+pub use read::{read, size};
 pub use read_error::ReadError;
 pub use source::Source;
 pub use target::Target;
-pub use write::{WriteError, write};
+pub use write::{Render, WriteError, write};

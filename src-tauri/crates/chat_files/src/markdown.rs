@@ -1,10 +1,12 @@
 //! Chats as Markdown.
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 
 use pulldown_cmark::{Event, HeadingLevel, Parser, Tag};
 use store::{Role, WholeChat};
 
+use crate::bidi::without_bidi_controls;
 use crate::options::WriteOptions;
 use crate::shown::{Shown, branch, days, ending, thought};
 
@@ -17,7 +19,11 @@ pub(crate) fn chat(
     options: &WriteOptions,
 ) -> io::Result<()> {
     let days = days(whole, &options.zone);
-    writeln!(out, "# {}\n\n*{days}*", one_line(&whole.chat.title))?;
+    writeln!(
+        out,
+        "# {}\n\n*{days}*",
+        one_line(&without_bidi_controls(&whole.chat.title))
+    )?;
     for shown in branch(whole) {
         message(out, &shown, options)?;
     }
@@ -26,22 +32,23 @@ pub(crate) fn chat(
 
 fn message(out: &mut dyn Write, shown: &Shown<'_>, options: &WriteOptions) -> io::Result<()> {
     let message = shown.message;
-    let who = if message.role == Role::User {
-        "You"
+    let (who, text) = if message.role == Role::User {
+        ("You", without_bidi_controls(&message.text).into())
     } else {
-        "Answer"
+        ("Answer", Cow::Borrowed(message.text.as_str()))
     };
     let when = shown.when(&options.zone);
     writeln!(out, "\n## {who}\n\n*{when}*")?;
     if let Some(thinking) = message.thinking.as_deref().filter(|_| options.thinking) {
         // In a quotation nothing in it reaches what follows.
         writeln!(out, "\n> **{}**\n>", thought(message))?;
-        for line in contained(thinking.trim()).lines() {
+        let thinking = without_bidi_controls(thinking.trim());
+        for line in contained(&thinking).lines() {
             writeln!(out, "{}", format!("> {line}").trim_end())?;
         }
     }
-    if !message.text.is_empty() {
-        writeln!(out, "\n{}", contained(&message.text))?;
+    if !text.is_empty() {
+        writeln!(out, "\n{}", contained(&text))?;
     }
     if let Some(words) = ending(message) {
         writeln!(out, "\n*{}*", one_line(words))?;
@@ -73,7 +80,7 @@ fn one_line(text: &str) -> String {
 /// what follows would still be a part of it, as after the beginning of an HTML comment, it is a block of code.
 fn contained(text: &str) -> String {
     let text = text.replace("\r\n", "\n").replace('\r', "\n");
-    let written = headings_below(&text);
+    let written = fence_closed(&headings_below(&text));
     if ends(&written) {
         return written;
     }
@@ -112,6 +119,45 @@ fn ends(text: &str) -> bool {
     last == Some(true)
 }
 
+/// Moves the headings down. An underlined one, for which there are no more than two levels, becomes one with marks before
+/// it, on one line.
+fn headings_below(text: &str) -> String {
+    let mut written = String::new();
+    let mut done = 0;
+    for (event, place) in Parser::new(text).into_offset_iter() {
+        let Event::Start(Tag::Heading { level, .. }) = event else {
+            continue;
+        };
+        let level = level as usize;
+        written.push_str(&text[done..place.start]);
+        done = place.start;
+        let heading = text[place].trim_end();
+        if heading.starts_with('#') {
+            written.push_str(&"#".repeat(BELOW.min(6 - level)));
+            continue;
+        }
+        // Behind the first line stand the marks of what the heading is in: of a quotation, of a list.
+        let within = |line: &str| {
+            line.trim_start_matches([' ', '\t', '>'])
+                .trim_end()
+                .to_owned()
+        };
+        let mut lines: Vec<String> = heading.lines().map(within).collect();
+        lines.pop();
+        let mut line = lines.join(" ");
+        if line.ends_with('#') {
+            // Marks at the end would be no part of it.
+            line.insert(line.len() - 1, '\\');
+        }
+        written.push_str(&"#".repeat(level + BELOW));
+        written.push(' ');
+        written.push_str(&line);
+        done += heading.len();
+    }
+    written.push_str(&text[done..]);
+    written
+}
+
 /// A fenced block of code, as far as it has come.
 #[derive(Clone, Copy)]
 struct Fence {
@@ -121,18 +167,13 @@ struct Fence {
     indent: usize,
 }
 
-/// Moves the headings down that are not in code, and closes a fence that is open at the end.
-fn headings_below(text: &str) -> String {
-    let mut written = String::new();
+/// Closes a fence that is open at the end.
+fn fence_closed(text: &str) -> String {
     let mut open: Option<Fence> = None;
-    for (at, line) in text.lines().enumerate() {
-        if at > 0 {
-            written.push('\n');
-        }
+    for line in text.lines() {
         let bare = line.trim_start_matches(' ');
         let indent = line.len() - bare.len();
-        let is_indented = indent > 3;
-        let fence = (!is_indented).then(|| fence_of(bare, indent)).flatten();
+        let fence = (indent <= 3).then(|| fence_of(bare, indent)).flatten();
         match (open, fence) {
             (Some(begun), Some((found, true)))
                 if found.mark == begun.mark && found.length >= begun.length =>
@@ -142,18 +183,8 @@ fn headings_below(text: &str) -> String {
             (None, Some((found, _))) => open = Some(found),
             _ => {}
         }
-        let marks = bare.len() - bare.trim_start_matches('#').len();
-        let is_heading = open.is_none()
-            && !is_indented
-            && (1..=6).contains(&marks)
-            && bare[marks..].chars().next().is_none_or(char::is_whitespace);
-        if is_heading {
-            written.push_str(&"#".repeat(BELOW.min(6 - marks)));
-            written.push_str(bare);
-        } else {
-            written.push_str(line);
-        }
     }
+    let mut written = text.strip_suffix('\n').unwrap_or(text).to_owned();
     if let Some(Fence {
         mark,
         length,
@@ -209,6 +240,41 @@ mod tests {
         }
         assert!(!ends("<!-- never closed"));
         assert!(!ends("```\nopen"));
+    }
+
+    #[test]
+    fn headings_are_moved_down_however_they_are_written() {
+        for (text, written) in [
+            ("Big title\n====", "### Big title"),
+            ("Title\n--\nText", "#### Title\nText"),
+            ("  Two\n  lines  \n===\n\nText", "  ### Two lines\n\nText"),
+            ("Before\n\nA\n=\n\nB\n-\n", "Before\n\n### A\n\n#### B"),
+            (
+                "> Quoted\n> title\n> ===\n> text",
+                "> ### Quoted title\n> text",
+            ),
+            ("- Item\n  ===", "- ### Item"),
+            ("- a\n  > b\n  > ---", "- a\n  > #### b"),
+            ("C #\n===", "### C \\#"),
+            ("A ##\n===", "### A #\\#"),
+            ("`a\nb`\n===", "### `a b`"),
+            ("Grüße\n===\nÄ", "### Grüße\nÄ"),
+            ("```\nTitle\n===\n```", "```\nTitle\n===\n```"),
+            ("    Title\n    ===", "    Title\n    ==="),
+            ("Text\n\n---\n\n===", "Text\n\n---\n\n==="),
+            ("# One\nTwo\n===", "### One\n### Two"),
+            ("> # One\n>\n> - ## Two", "> ### One\n>\n> - #### Two"),
+            (" ## One ##\n##### Five", " #### One ##\n###### Five"),
+            ("#\n\n##", "###\n\n####"),
+        ] {
+            let found = contained(text);
+            assert_eq!(found, written, "{text}");
+            let levels = Parser::new(&found).filter_map(|event| match event {
+                Event::Start(Tag::Heading { level, .. }) => Some(level as usize),
+                _ => None,
+            });
+            assert!(levels.into_iter().all(|level| level > BELOW), "{found}");
+        }
     }
 
     #[test]

@@ -26,6 +26,27 @@ impl Format {
             Format::Html => "html",
         }
     }
+
+    /// The document that it is; `None`: the records are written as they are.
+    #[must_use]
+    pub fn document(self) -> Option<DocumentKind> {
+        match self {
+            Format::Jsonl => None,
+            Format::Markdown => Some(DocumentKind::Markdown),
+            Format::Html => Some(DocumentKind::Html),
+        }
+    }
+}
+
+/// A kind of document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum DocumentKind {
+    /// Markdown.
+    Markdown,
+    /// A page that looks like the app.
+    Html,
+    /// HTML for a page that has the app's style sheets, which prints it.
+    Print,
 }
 
 /// `progress(done, total)` hears how far it is, in bytes or chats, and returns whether to go on.

@@ -27,6 +27,22 @@ pub fn read(
     progress: &mut OnProgress<'_>,
     each: &mut dyn FnMut(Item) -> bool,
 ) -> Result<Tally, ReadError> {
+    let total = size(files)?;
+    let mut reading = FileReading {
+        zone,
+        counter: Counter::new(total, progress),
+        tally: Tally::default(),
+        each,
+    };
+    for file in files {
+        reading.item(Item::File(shown(file)))?;
+        read_path(file, &mut reading)?;
+    }
+    Ok(reading.tally)
+}
+
+/// Bytes of files, archives and folders.
+pub fn size(files: &[PathBuf]) -> Result<u64, ReadError> {
     let mut total = 0;
     for file in files {
         let name = shown(file);
@@ -38,16 +54,7 @@ pub fn read(
         }
         total += container::size(file).map_err(failed)?;
     }
-    let mut reading = FileReading {
-        zone,
-        counter: Counter::new(total, progress),
-        tally: Tally::default(),
-        each,
-    };
-    for file in files {
-        read_path(file, &mut reading)?;
-    }
-    Ok(reading.tally)
+    Ok(total)
 }
 
 /// A file as the user knows it: by its name.

@@ -1,28 +1,35 @@
 //! A file that is being written: under its name only when it is whole.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use tempfile::NamedTempFile;
 
-/// Beside its place under another name until [`Target::keep`]; without that nothing is left of it, and a file that was
-/// there stays as it was.
+/// Nameless, or beside its place under another name, until [`Target::keep`]; without that nothing is left of it, and a file
+/// that was there stays as it was.
 pub struct Target {
     path: PathBuf,
-    file: BufWriter<NamedTempFile>,
+    file: BufWriter<Unfinished>,
+}
+
+/// A file that does not have its name yet.
+enum Unfinished {
+    /// Nothing is left of it even after a crash.
+    #[cfg(target_os = "linux")]
+    Nameless(File),
+    /// On file systems that know no nameless files.
+    Named(NamedTempFile),
 }
 
 impl Target {
-    /// Begins a file. Only its user can read it.
+    /// Begins a file. Only its user can read it. It replaces a file alone: no folder, no device, and no link to a file
+    /// elsewhere.
     pub fn begin(path: &Path) -> io::Result<Target> {
-        let folder = match path.parent() {
-            Some(folder) if folder != Path::new("") => folder,
-            _ => Path::new("."),
-        };
-        let mut new = tempfile::Builder::new();
-        new.prefix(".goldcrest-export-");
-        let file = new.tempfile_in(folder)?;
+        if fs::symlink_metadata(path).is_ok_and(|there| !there.is_file()) {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        let file = Unfinished::begin(folder_of(path))?;
         Ok(Target {
             path: path.to_owned(),
             file: BufWriter::with_capacity(1 << 16, file),
@@ -35,17 +42,104 @@ impl Target {
             .file
             .into_inner()
             .map_err(io::IntoInnerError::into_error)?;
-        file.as_file().sync_all()?;
-        file.persist(&self.path).map_err(|error| error.error)?;
-        if let Some(folder) = self
-            .path
-            .parent()
-            .and_then(|folder| File::open(folder).ok())
-        {
+        file.file().sync_all()?;
+        file.keep(&self.path)?;
+        if let Ok(folder) = File::open(folder_of(&self.path)) {
             // Where the system can do that.
             let _ = folder.sync_all();
         }
         Ok(())
+    }
+}
+
+fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(folder) if folder != Path::new("") => folder,
+        _ => Path::new("."),
+    }
+}
+
+/// The names of files that are not whole.
+fn unfinished() -> tempfile::Builder<'static, 'static> {
+    let mut new = tempfile::Builder::new();
+    new.prefix(".goldcrest-export-");
+    new
+}
+
+impl Unfinished {
+    fn begin(folder: &Path) -> io::Result<Unfinished> {
+        #[cfg(target_os = "linux")]
+        if let Ok(file) = nameless::begin(folder) {
+            return Ok(Unfinished::Nameless(file));
+        }
+        Ok(Unfinished::Named(unfinished().tempfile_in(folder)?))
+    }
+
+    fn file(&self) -> &File {
+        match self {
+            #[cfg(target_os = "linux")]
+            Unfinished::Nameless(file) => file,
+            Unfinished::Named(file) => file.as_file(),
+        }
+    }
+
+    fn keep(self, path: &Path) -> io::Result<()> {
+        match self {
+            #[cfg(target_os = "linux")]
+            Unfinished::Nameless(file) => nameless::keep(&file, path),
+            Unfinished::Named(file) => {
+                file.persist(path).map_err(|error| error.error)?;
+                Ok(())
+            }
+        }
+    }
+}
+
+#[cfg(target_os = "linux")]
+mod nameless {
+    use std::fs::File;
+    use std::io;
+    use std::os::fd::AsRawFd;
+    use std::path::Path;
+
+    use rustix::fs::{AtFlags, CWD, Mode, OFlags, linkat, open};
+
+    use super::{folder_of, unfinished};
+
+    /// The open files of this process, by which one gets its name.
+    const OPEN_FILES: &str = "/proc/self/fd";
+
+    pub fn begin(folder: &Path) -> io::Result<File> {
+        if !Path::new(OPEN_FILES).exists() {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
+        let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
+        Ok(open(folder, flags, Mode::RUSR | Mode::WUSR)?.into())
+    }
+
+    /// A link replaces no file, but a rename does: where the name is taken, the file gets another one first.
+    pub fn keep(file: &File, path: &Path) -> io::Result<()> {
+        let open = format!("{OPEN_FILES}/{}", file.as_raw_fd());
+        let link = |path: &Path| -> io::Result<()> {
+            Ok(linkat(CWD, &open, CWD, path, AtFlags::SYMLINK_FOLLOW)?)
+        };
+        match link(path) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                let named = unfinished().make_in(folder_of(path), link)?;
+                named.persist(path).map_err(|error| error.error)
+            }
+            linked => linked,
+        }
+    }
+}
+
+impl Write for Unfinished {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file().flush()
     }
 }
 

@@ -1,12 +1,12 @@
-//! Writing chats, in one of three formats.
+//! Writing chats: to be read again, or by people.
 
 use std::collections::HashSet;
 use std::io::{self, Write};
 
 use store::{ChatId, ChatRecords, StoreError, WholeChat};
 
-use crate::options::{Format, OnProgress, WriteOptions};
-use crate::{html, jsonl, markdown};
+use crate::jsonl;
+use crate::options::OnProgress;
 
 /// Why chats were not written.
 #[derive(Debug, thiserror::Error)]
@@ -17,17 +17,37 @@ pub enum WriteError {
     /// The file could not be written.
     #[error(transparent)]
     Output(#[from] io::Error),
+    /// A chat could not be rendered: a sentence.
+    #[error("{0}")]
+    Rendering(String),
     /// The caller asked for an end.
     #[error("The export was cancelled.")]
     Cancelled,
 }
 
-/// Writes chats in the order of `chats`; `None`: all. Returns how many there were.
+/// Renders a document for people, in this process or in another.
+pub trait Render {
+    /// Begins the document of chats with these titles.
+    fn begin(&mut self, out: &mut dyn Write, titles: &[String]) -> Result<(), WriteError>;
+
+    /// Renders the next chat. `go_on` says from time to time whether to.
+    fn chat(
+        &mut self,
+        out: &mut dyn Write,
+        whole: &WholeChat,
+        go_on: &mut dyn FnMut() -> bool,
+    ) -> Result<(), WriteError>;
+
+    /// Ends the document.
+    fn end(&mut self, out: &mut dyn Write) -> Result<(), WriteError>;
+}
+
+/// Writes chats in the order of `chats`; `None`: all. They become what `document` renders; without one, JSONL. Returns how
+/// many there were.
 pub fn write(
     records: &ChatRecords<'_>,
     chats: Option<&[ChatId]>,
-    format: Format,
-    options: &WriteOptions,
+    document: Option<&mut dyn Render>,
     out: &mut dyn Write,
     progress: &mut OnProgress<'_>,
 ) -> Result<usize, WriteError> {
@@ -39,45 +59,40 @@ pub fn write(
     let chats = chats.unwrap_or(&all);
     let mut each = |out: &mut dyn Write, one: &mut OneChat<'_>| {
         for (at, chat) in chats.iter().enumerate() {
-            if !progress(at as u64, chats.len() as u64) {
+            let go_on = &mut || progress(at as u64, chats.len() as u64);
+            if !go_on() {
                 return Err(WriteError::Cancelled);
             }
-            one(out, at, &records.read(*chat)?)?;
+            one(out, &records.read(*chat)?, go_on)?;
         }
         Ok(())
     };
-    match format {
-        Format::Jsonl => {
-            let (mut folders, mut presets) = (records.folders()?, records.presets()?);
-            if !is_all {
-                let (mut in_use, mut chosen) = (HashSet::new(), HashSet::new());
-                for chat in chats {
-                    let [folder, preset] = records.names_of(*chat)?;
-                    in_use.extend(folder);
-                    chosen.extend(preset);
-                }
-                folders.retain(|folder| in_use.contains(&folder.name));
-                presets.retain(|preset| chosen.contains(&preset.name));
+    if let Some(document) = document {
+        let titles = chats.iter().map(|chat| records.title(*chat));
+        document.begin(out, &titles.collect::<Result<Vec<_>, _>>()?)?;
+        each(out, &mut |out, whole, go_on| {
+            document.chat(out, whole, go_on)
+        })?;
+        document.end(out)?;
+    } else {
+        let (mut folders, mut presets) = (records.folders()?, records.presets()?);
+        if !is_all {
+            let (mut in_use, mut chosen) = (HashSet::new(), HashSet::new());
+            for chat in chats {
+                let [folder, preset] = records.names_of(*chat)?;
+                in_use.extend(folder);
+                chosen.extend(preset);
             }
-            let mut lines = jsonl::Lines::begin(out, folders, presets)?;
-            each(out, &mut |out, _, whole| lines.chat(out, whole))?;
-            lines.end(out)?;
+            folders.retain(|folder| in_use.contains(&folder.name));
+            presets.retain(|preset| chosen.contains(&preset.name));
         }
-        Format::Markdown => each(out, &mut |out, at, whole| {
-            out.write_all(if at == 0 { b"" } else { b"\n---\n\n" })?;
-            markdown::chat(out, whole, options)
-        })?,
-        Format::Html => {
-            let titles = chats.iter().map(|chat| records.title(*chat));
-            html::begin(out, &titles.collect::<Result<Vec<_>, _>>()?)?;
-            each(out, &mut |out, at, whole| {
-                html::chat(out, at, whole, options)
-            })?;
-            html::end(out)?;
-        }
+        let mut lines = jsonl::Lines::begin(out, folders, presets)?;
+        each(out, &mut |out, whole, _| Ok(lines.chat(out, whole)?))?;
+        lines.end(out)?;
     }
     out.flush()?;
     Ok(chats.len())
 }
 
-type OneChat<'a> = dyn FnMut(&mut dyn Write, usize, &WholeChat) -> io::Result<()> + 'a;
+type OneChat<'a> =
+    dyn FnMut(&mut dyn Write, &WholeChat, &mut dyn FnMut() -> bool) -> Result<(), WriteError> + 'a;

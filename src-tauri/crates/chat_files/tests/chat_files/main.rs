@@ -30,7 +30,7 @@ fn read_files(files: &[PathBuf]) -> Result<Found, ReadError> {
         match item {
             Item::Chat(whole) => chats.push(whole),
             Item::Folder(folder) => folders.push(folder),
-            Item::Preset(_) => {}
+            Item::File(_) | Item::Preset(_) => {}
         }
         true
     })?;

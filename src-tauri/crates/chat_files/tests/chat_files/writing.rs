@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::{self, Write};
 
-use chat_files::{Format, Target, WriteError, WriteOptions, article, write};
+use chat_files::{Document, DocumentKind, Format, Render, Target, WriteError, WriteOptions, write};
 use jiff::tz::TimeZone;
 use store::{ChatId, MessageState, NewMessage, Progress, Role, Store};
 
@@ -66,17 +66,25 @@ fn options(thinking: bool) -> WriteOptions {
     }
 }
 
+fn write_all(
+    store: &Store,
+    chats: Option<&[ChatId]>,
+    (format, thinking): (Format, bool),
+    out: &mut dyn Write,
+    goes_on: bool,
+) -> Result<usize, WriteError> {
+    let mut document = format
+        .document()
+        .map(|kind| Document::new(kind, options(thinking)));
+    let document = document
+        .as_mut()
+        .map(|document| document as &mut dyn Render);
+    write(&store.records(), chats, document, out, &mut |_, _| goes_on)
+}
+
 fn written(store: &Store, chats: Option<&[ChatId]>, format: Format, thinking: bool) -> String {
     let mut out = Vec::new();
-    write(
-        &store.records(),
-        chats,
-        format,
-        &options(thinking),
-        &mut out,
-        &mut |_, _| true,
-    )
-    .unwrap();
+    write_all(store, chats, (format, thinking), &mut out, true).unwrap();
     String::from_utf8(out).unwrap()
 }
 
@@ -135,7 +143,11 @@ fn html_is_one_page_in_which_nothing_runs() {
     let page = written(&store, None, Format::Html, true);
     assert!(page.contains("<h1>2 chats</h1>") && page.contains("<a href=\"#chat-2\">Another</a>"));
     let whole = store.records().read(chat).unwrap();
-    let paper = article(&whole, &options(true));
+    let mut paper = Vec::new();
+    Document::new(DocumentKind::Print, options(true))
+        .chat(&mut paper, &whole, &mut || true)
+        .unwrap();
+    let paper = String::from_utf8(paper).unwrap();
     assert!(paper.starts_with("<article") && paper.contains("<details class=\"thinking\" open>"));
 }
 
@@ -182,26 +194,11 @@ impl Write for Full {
 fn a_full_disk_and_an_end_are_errors_of_their_own() {
     let (store, _) = filled();
     for format in [Format::Jsonl, Format::Markdown, Format::Html] {
-        let records = store.records();
-        let full = write(
-            &records,
-            None,
-            format,
-            &options(true),
-            &mut Full(100),
-            &mut |_, _| true,
-        );
+        let full = write_all(&store, None, (format, true), &mut Full(100), true);
         assert!(
             matches!(full, Err(WriteError::Output(error)) if error.kind() == io::ErrorKind::StorageFull)
         );
-        let ended = write(
-            &records,
-            None,
-            format,
-            &options(true),
-            &mut Full(1 << 20),
-            &mut |_, _| false,
-        );
+        let ended = write_all(&store, None, (format, true), &mut Full(1 << 20), false);
         assert!(matches!(ended, Err(WriteError::Cancelled)));
     }
 }
@@ -214,10 +211,7 @@ fn a_file_is_there_when_it_is_whole() {
     let names = || fs::read_dir(folder.path()).unwrap().count();
     let mut target = Target::begin(&path).unwrap();
     target.write_all(&[b'x'; 100_000]).unwrap();
-    assert_eq!(
-        (names(), fs::read_to_string(&path).unwrap().as_str()),
-        (2, "before")
-    );
+    assert_eq!(fs::read_to_string(&path).unwrap(), "before");
     drop(target);
     assert_eq!(
         (names(), fs::read_to_string(&path).unwrap().as_str()),
@@ -230,5 +224,55 @@ fn a_file_is_there_when_it_is_whole() {
         (names(), fs::read_to_string(&path).unwrap().as_str()),
         (1, "after")
     );
+    let mut target = Target::begin(&folder.path().join("b.md")).unwrap();
+    target.write_all(b"new").unwrap();
+    target.keep().unwrap();
+    assert_eq!(names(), 2);
     assert!(Target::begin(&folder.path().join("none/a.md")).is_err());
+}
+
+#[test]
+fn nothing_but_a_file_is_replaced() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    fs::create_dir(path("folder")).unwrap();
+    let mut names = vec!["folder"];
+    #[cfg(unix)]
+    {
+        fs::write(path("file"), "before").unwrap();
+        std::os::unix::fs::symlink("file", path("link")).unwrap();
+        std::os::unix::fs::symlink("nowhere", path("loose")).unwrap();
+        let _socket = std::os::unix::net::UnixListener::bind(path("socket")).unwrap();
+        names.extend(["link", "loose", "socket"]);
+    }
+    for name in names {
+        let refused = Target::begin(&path(name)).map(|_| ());
+        let refused = refused.expect_err(name);
+        assert_eq!(refused.kind(), io::ErrorKind::AlreadyExists, "{name}");
+    }
+}
+
+/// Directions are set in titles, questions and thinking, and each format that a person reads is to show them as written.
+#[test]
+fn no_direction_is_set_in_what_a_person_reads() {
+    const DECEPTIVE: &str = "a\u{202e}cod.exe\u{2066}b\u{200f}";
+    let store = Store::in_memory().unwrap();
+    let chat = store.chats().create(DECEPTIVE, "2026-03-05", 1_772_700_000);
+    let chat = chat.unwrap();
+    let asked = message(&store, chat, None, Role::User, DECEPTIVE);
+    let answer = message(&store, chat, Some(asked), Role::Assistant, "");
+    let progress = Progress {
+        text: "Yes.".into(),
+        thinking: Some(DECEPTIVE.into()),
+        ..Progress::default()
+    };
+    store.messages().journal(answer, &progress).unwrap();
+    for format in [Format::Markdown, Format::Html] {
+        let text = written(&store, Some(&[chat]), format, true);
+        assert!(text.matches("acod.exeb").count() > 2, "{text}");
+        assert!(
+            !text.contains(['\u{202e}', '\u{2066}', '\u{200f}']),
+            "{text}"
+        );
+    }
 }

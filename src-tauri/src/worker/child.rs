@@ -1,0 +1,50 @@
+//! The child's part: does a task within limits.
+
+use std::io::{self, BufWriter, Write};
+use std::process;
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+
+use super::{MEMORY, READY, Task, frames, reading, rendering};
+use crate::sandbox::limits;
+
+/// Of the thread that works, whatever the system gives to the first one.
+const STACK: usize = 8 << 20;
+
+/// Does the task that stands on stdin. The end of stdin ends this process, whatever it is doing.
+pub fn serve() -> io::Result<()> {
+    limits::set_memory(MEMORY)?;
+    limits::set_stack()?;
+    let frames = frames_of_stdin()?;
+    let task = frames.recv().map_err(io::Error::other)?;
+    let task: Task = serde_json::from_slice(&task)?;
+    let working = thread::Builder::new().stack_size(STACK).spawn(move || {
+        let mut out = BufWriter::with_capacity(1 << 16, io::stdout());
+        out.write_all(&[READY])?;
+        out.flush()?;
+        match task {
+            Task::Read { files } => reading::serve(files, &mut out)?,
+            Task::Render { kind, thinking } => {
+                rendering::serve(kind, thinking, &frames, &mut out)?;
+            }
+        }
+        out.flush()
+    })?;
+    let worked = working.join();
+    worked.map_err(|_| io::Error::other("the worker panicked"))?
+}
+
+/// What comes on stdin, read on a thread of its own: a parent that has ended, or does not want the work any more, closes it.
+fn frames_of_stdin() -> io::Result<Receiver<Vec<u8>>> {
+    let (sender, frames) = channel();
+    thread::Builder::new().spawn(move || {
+        let mut stdin = io::stdin().lock();
+        while let Ok(Some(frame)) = frames::read(&mut stdin) {
+            if sender.send(frame).is_err() {
+                break;
+            }
+        }
+        process::exit(0);
+    })?;
+    Ok(frames)
+}
