@@ -1,7 +1,9 @@
 //! The committed TypeScript is the one that these commands and types make.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use engine::Parameter;
 use specta_typescript::{Typescript, semantic};
 use tauri_specta::ErrorHandlingMode;
 
@@ -25,8 +27,14 @@ fn export(file: &Path) {
         .constant("defaultSettings", chat::Settings::default())
         .constant("slashCommands", chat::SLASH_COMMANDS)
         .constant("settingNames", chat::setting_names())
+        .constant("parameters", parameters())
         .export(Typescript::default().header(HEADER), file)
         .expect("the types can be written as TypeScript");
+}
+
+/// What can be set of an answer, by its key.
+fn parameters() -> BTreeMap<&'static str, Parameter> {
+    engine::PARAMETERS.map(|it| (it.key, it)).into()
 }
 
 const HEADER: &str = "// `npm run bindings` writes this file from what src-tauri/src/commands.rs takes and returns.\n";

@@ -51,14 +51,14 @@ complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -s c -l context
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -l kv -d 'Type of the KV cache: f16, or q8_0 for half the memory' -r
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -l preset -d 'A preset of the app: its instructions, thinking and sampling, where no other flag says so' -r
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -s s -l system -d 'Instructions that replace the default ones' -r
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -l max-tokens -d 'Most tokens of an answer' -r
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -l thinking-budget -d 'Most tokens of reasoning; then the answer begins' -r
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -l temperature -d 'Temperature; 0 always takes the likeliest token' -r
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -l top-p -d 'Keep the likeliest tokens up to this total probability' -r
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -l top-k -d 'Keep the K likeliest tokens; 0 keeps all' -r
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -l min-p -d 'Keep tokens at least this likely, relative to the likeliest' -r
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -l repeat-penalty -d 'Repeat penalty: makes recent tokens less likely; 1 is off' -r
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -l seed -d 'Seed of sampling, for repeatable answers' -r
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -l max-tokens -d 'Maximum answer length: a whole number from 1 to 1048576. In tokens, including thinking.' -r
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -l thinking-budget -d 'Thinking budget: a whole number from 1 to 1048576. The most tokens of thinking. Then the model answers with what it has thought so far.' -r
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -l temperature -d 'Temperature: 0, or a number from 0.001 to 5. 0 always gives the same answer; higher values vary more. [default: as the model\'s file says, else 0.6]' -r
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -l top-p -d 'Top-p: a number from 0.01 to 1. Considers only the likeliest tokens that add up to this probability. [default: as the model\'s file says, else 0.95]' -r
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -l top-k -d 'Top-k: a whole number from 0 to 200000. Considers only this many of the likeliest tokens; 0 considers all. [default: as the model\'s file says, else 0]' -r
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -l min-p -d 'Min-p: a number from 0 to 1. Ignores tokens less likely than this fraction of the top one. [default: as the model\'s file says, else 0]' -r
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -l repeat-penalty -d 'Repeat penalty: a number from 0.5 to 3. Above 1 discourages repetition. [default: as the model\'s file says, else 1]' -r
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -l seed -d 'Seed: a whole number from 0 to 9007199254740991. The same seed gives the same answer on the same device.' -r
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -l own-template -d 'Use the file\'s own chat template, though its text is unknown; it runs in a process of its own'
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -l no-think -d 'Answer at once, without reasoning first'
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -l no-lookup -d 'No speculative decoding of text that repeats the context: the same answers, slower where they repeat it'
@@ -71,14 +71,14 @@ complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -s c -l contex
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -l kv -d 'Type of the KV cache: f16, or q8_0 for half the memory' -r
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -l preset -d 'A preset of the app: its instructions, thinking and sampling, where no other flag says so' -r
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -s s -l system -d 'Instructions that replace the default ones' -r
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -l max-tokens -d 'Most tokens of an answer' -r
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -l thinking-budget -d 'Most tokens of reasoning; then the answer begins' -r
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -l temperature -d 'Temperature; 0 always takes the likeliest token' -r
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -l top-p -d 'Keep the likeliest tokens up to this total probability' -r
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -l top-k -d 'Keep the K likeliest tokens; 0 keeps all' -r
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -l min-p -d 'Keep tokens at least this likely, relative to the likeliest' -r
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -l repeat-penalty -d 'Repeat penalty: makes recent tokens less likely; 1 is off' -r
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -l seed -d 'Seed of sampling, for repeatable answers' -r
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -l max-tokens -d 'Maximum answer length: a whole number from 1 to 1048576. In tokens, including thinking.' -r
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -l thinking-budget -d 'Thinking budget: a whole number from 1 to 1048576. The most tokens of thinking. Then the model answers with what it has thought so far.' -r
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -l temperature -d 'Temperature: 0, or a number from 0.001 to 5. 0 always gives the same answer; higher values vary more. [default: as the model\'s file says, else 0.6]' -r
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -l top-p -d 'Top-p: a number from 0.01 to 1. Considers only the likeliest tokens that add up to this probability. [default: as the model\'s file says, else 0.95]' -r
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -l top-k -d 'Top-k: a whole number from 0 to 200000. Considers only this many of the likeliest tokens; 0 considers all. [default: as the model\'s file says, else 0]' -r
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -l min-p -d 'Min-p: a number from 0 to 1. Ignores tokens less likely than this fraction of the top one. [default: as the model\'s file says, else 0]' -r
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -l repeat-penalty -d 'Repeat penalty: a number from 0.5 to 3. Above 1 discourages repetition. [default: as the model\'s file says, else 1]' -r
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -l seed -d 'Seed: a whole number from 0 to 9007199254740991. The same seed gives the same answer on the same device.' -r
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -l own-template -d 'Use the file\'s own chat template, though its text is unknown; it runs in a process of its own'
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -l no-think -d 'Answer at once, without reasoning first'
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -l no-lookup -d 'No speculative decoding of text that repeats the context: the same answers, slower where they repeat it'

@@ -6,7 +6,10 @@ use std::str::FromStr;
 use ::devices::{DeviceRequest, UnknownDevice};
 use ::quantize::FileType;
 use clap::{Args, ValueEnum};
-use engine::KvType;
+use engine::{
+    KvType, MAX_TOKENS, MIN_P, Parameter, REPEAT_PENALTY, SEED, TEMPERATURE, THINKING_BUDGET,
+    TOP_K, TOP_P,
+};
 
 use crate::environment::WindowFlags;
 
@@ -94,29 +97,31 @@ pub struct AnswerArgs {
     /// Instructions that replace the default ones
     #[arg(long, short, value_name = "TEXT")]
     pub system: Option<String>,
-    /// Most tokens of an answer
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long = MAX_TOKENS.flag, help = help(MAX_TOKENS), value_name = "N", value_parser = value::<u32>(MAX_TOKENS))]
     pub max_tokens: Option<u32>,
-    /// Most tokens of reasoning; then the answer begins
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(
+        long = THINKING_BUDGET.flag,
+        help = help(THINKING_BUDGET),
+        value_name = "N",
+        value_parser = value::<u32>(THINKING_BUDGET)
+    )]
     pub thinking_budget: Option<u32>,
-    /// Temperature; 0 always takes the likeliest token
-    #[arg(long, value_name = "T", value_parser = temperature)]
+    #[arg(long = TEMPERATURE.flag, help = help(TEMPERATURE), value_name = "T", value_parser = value::<f32>(TEMPERATURE))]
     pub temperature: Option<f32>,
-    /// Keep the likeliest tokens up to this total probability
-    #[arg(long, value_name = "P", value_parser = fraction)]
+    #[arg(long = TOP_P.flag, help = help(TOP_P), value_name = "P", value_parser = value::<f32>(TOP_P))]
     pub top_p: Option<f32>,
-    /// Keep the K likeliest tokens; 0 keeps all
-    #[arg(long, value_name = "K")]
+    #[arg(long = TOP_K.flag, help = help(TOP_K), value_name = "K", value_parser = value::<u32>(TOP_K))]
     pub top_k: Option<u32>,
-    /// Keep tokens at least this likely, relative to the likeliest
-    #[arg(long, value_name = "M", value_parser = fraction)]
+    #[arg(long = MIN_P.flag, help = help(MIN_P), value_name = "M", value_parser = value::<f32>(MIN_P))]
     pub min_p: Option<f32>,
-    /// Repeat penalty: makes recent tokens less likely; 1 is off
-    #[arg(long, value_name = "R", value_parser = positive)]
+    #[arg(
+        long = REPEAT_PENALTY.flag,
+        help = help(REPEAT_PENALTY),
+        value_name = "R",
+        value_parser = value::<f32>(REPEAT_PENALTY)
+    )]
     pub repeat_penalty: Option<f32>,
-    /// Seed of sampling, for repeatable answers
-    #[arg(long, value_name = "N")]
+    #[arg(long = SEED.flag, help = help(SEED), value_name = "N", value_parser = value::<u64>(SEED))]
     pub seed: Option<u64>,
     /// No speculative decoding of text that repeats the context: the same answers, slower where they repeat it
     #[arg(long)]
@@ -462,24 +467,24 @@ fn context(text: &str) -> Result<u32, String> {
     })
 }
 
-fn temperature(text: &str) -> Result<f32, String> {
-    let least = ::chat::MIN_TEMPERATURE;
-    let fits = |x: f32| x == 0.0 || x >= least;
-    number(text, fits, &format!("0, or a number from {least} up"))
+/// Name, range and default of a parameter, and what it does.
+fn help(parameter: Parameter) -> String {
+    let Parameter { name, hint, .. } = parameter;
+    let default = match parameter.default {
+        Some(value) => format!(" [default: as the model's file says, else {value}]"),
+        None => String::new(),
+    };
+    format!("{name}: {}. {hint}{default}", parameter.range())
 }
 
-fn positive(text: &str) -> Result<f32, String> {
-    number(text, |x| x > 0.0, "a number above 0")
-}
-
-fn fraction(text: &str) -> Result<f32, String> {
-    number(text, |x| (0.0..=1.0).contains(&x), "a number from 0 to 1")
-}
-
-fn number(text: &str, fits: impl Fn(f32) -> bool, wanted: &str) -> Result<f32, String> {
-    match text.parse::<f32>() {
-        Ok(x) if x.is_finite() && fits(x) => Ok(x),
-        _ => Err(format!("must be {wanted}")),
+/// Reads a value that the parameter allows.
+fn value<T: FromStr + 'static>(
+    parameter: Parameter,
+) -> impl Fn(&str) -> Result<T, String> + Clone + Send + Sync + 'static {
+    move |text| {
+        let allowed = text.parse().is_ok_and(|value| parameter.allows(value));
+        let value = text.parse().ok().filter(|_| allowed);
+        value.ok_or_else(|| format!("must be {}", parameter.range()))
     }
 }
 

@@ -147,7 +147,7 @@ fn only_ask_takes_the_reference() {
 #[test]
 fn an_answer_of_the_reference_is_cancelled_and_its_process_ends() {
     // Tokens by chance alone, of which one in thousands ends the answer.
-    let by_chance = "--no-think --seed 1 --temperature 100 --top-k 0 --top-p 1 --min-p 0 Hi";
+    let by_chance = "--no-think --seed 1 --temperature 5 --top-k 0 --top-p 1 --min-p 0 Hi";
     let mut child = goldcrest()
         .args(["ask", "--device", "reference"])
         .args(by_chance.split(' '))

@@ -1,7 +1,7 @@
 import { defaultSettings as constants } from "./bindings";
 import type { Settings } from "./host";
 
-export { settingNames } from "./bindings";
+export { parameters, settingNames } from "./bindings";
 
 /** The settings of which none was changed. */
 export const defaultSettings: Settings = {

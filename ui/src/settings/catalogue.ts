@@ -1,6 +1,6 @@
 import { automaticWords, contextHint, contextWords, precisionHint } from "../models/words";
 import type { App } from "../state/app.svelte";
-import { ZOOMS, type SettingKey } from "../state/preferences.svelte";
+import { parameters, ZOOMS, type SettingKey } from "../state/preferences.svelte";
 import type { SettingsPage } from "../state/settings-pages";
 import type { Override, SamplingSettings } from "../state/types";
 import { tokens } from "../text/figures";
@@ -52,16 +52,16 @@ type SamplingSetting = Setting & {
   control: Extract<Control, { kind: "number" }>;
 };
 
-const sampling = (
-  key: Exclude<keyof SamplingSettings, "seed">,
-  hint: string,
-  range: [min: number, max: number, step: number],
-): SamplingSetting => ({
-  key,
-  hint,
+/** What the host’s table of parameters says of one. */
+function parameter<K extends keyof typeof parameters>(key: K) {
+  const { hint, min, max, step } = parameters[key];
+  return { key, hint, control: { kind: "number" as const, min, max: () => max, step } };
+}
+
+const sampling = (key: Exclude<keyof SamplingSettings, "seed">): SamplingSetting => ({
+  ...parameter(key),
   words: "sampling random creative",
   defaultWords: ({ model }) => whole(model.open?.sampling[key], "the model’s"),
-  control: { kind: "number", min: range[0], max: () => range[1], step: range[2] },
 });
 
 const devices = [
@@ -106,25 +106,15 @@ const device = ({ preferences: { overrides, value } }: App): string =>
 
 /** How tokens are chosen: for all chats, and in a preset. */
 export const samplingSettings: SamplingSetting[] = [
-  sampling("temperature", "0 always gives the same answer; higher values vary more.", [0, 2, 0.05]),
-  sampling(
-    "topP",
-    "Considers only the likeliest tokens that add up to this probability.",
-    [0.01, 1, 0.01],
-  ),
-  sampling(
-    "topK",
-    "Considers only this many of the likeliest tokens; 0 considers all.",
-    [0, 1000, 1],
-  ),
-  sampling("minP", "Ignores tokens less likely than this fraction of the top one.", [0, 1, 0.01]),
-  sampling("repeatPenalty", "Above 1 discourages repetition.", [0.5, 2, 0.05]),
+  sampling("temperature"),
+  sampling("topP"),
+  sampling("topK"),
+  sampling("minP"),
+  sampling("repeatPenalty"),
   {
-    key: "seed",
-    hint: "The same seed gives the same answer on the same device.",
+    ...parameter("seed"),
     words: "sampling random repeat same",
     defaultWords: "Random",
-    control: { kind: "number", min: 0, max: () => 4294967295 },
   },
 ];
 
@@ -274,18 +264,14 @@ export const groups: Record<SettingsPage, Group[]> = {
           },
         },
         {
-          key: "maxTokens",
-          hint: "In tokens, including thinking.",
+          ...parameter("maxTokens"),
           words: "limit tokens long short",
           defaultWords: "No limit",
-          control: { kind: "number", min: 16, max: () => 131072 },
         },
         {
-          key: "thinkingBudget",
-          hint: "The most tokens of thinking. Then the model answers with what it has thought so far.",
+          ...parameter("thinkingBudget"),
           words: "reasoning limit tokens",
           defaultWords: "No limit",
-          control: { kind: "number", min: 1, max: () => 131072 },
         },
         {
           key: "lookup",

@@ -1,9 +1,9 @@
-import { defaultSettings, settingNames } from "../host/defaults";
+import { defaultSettings, parameters, settingNames } from "../host/defaults";
 import type { Host, Overrides, SamplingSettings, Settings } from "../host/host";
 import { Delayed } from "./delayed";
 import type { Notices } from "./notices.svelte";
 
-export { settingNames };
+export { parameters, settingNames };
 
 /** Names a setting, or a value of the sampling. */
 export type SettingKey = keyof typeof settingNames;

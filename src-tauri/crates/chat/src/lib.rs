@@ -40,7 +40,8 @@ pub use failure::{Failure, FailureCode, nothing_imported};
 pub use fit::{LeftOut, Limits};
 pub use handle::Chat;
 pub use importing::{ImportCounts, Importing};
-pub use inference::{KvType, MIN_TEMPERATURE, Role, Sampling};
+pub use inference::{KvType, Role, Sampling};
+pub use limits::MAX_TEXT;
 pub use model_host::{
     Device, EncodedMessage, ModelChoice, ModelHost, ModelInfo, ModelOptions, Opening,
     PromptCounter, TemplateChoice, TemplateStatus,

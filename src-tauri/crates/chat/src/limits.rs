@@ -3,7 +3,7 @@
 use crate::failure::{Failure, FailureCode};
 
 /// The most bytes of a message or a draft.
-pub(crate) const MAX_TEXT: usize = 4_000_000;
+pub const MAX_TEXT: usize = 4_000_000;
 
 /// Refuses a text that no model could read, by its bytes, before anything looks at its content.
 pub(crate) fn refuse_too_large(text: &str) -> Result<(), Failure> {

@@ -75,18 +75,14 @@ impl PresetContent {
 }
 
 impl From<PresetRow> for Preset {
-    /// Sampling that makes no sense, which another version may have written, gives way to that of the settings.
     fn from(row: PresetRow) -> Preset {
-        let sampling: SamplingSettings = serde_json::from_value(row.sampling).unwrap_or_default();
         Preset {
             id: row.id,
             content: PresetContent {
                 name: row.name,
                 instructions: row.instructions,
                 thinking: row.thinking,
-                sampling: Some(sampling)
-                    .filter(|sampling| sampling.validate().is_ok())
-                    .unwrap_or_default(),
+                sampling: SamplingSettings::stored(&row.sampling),
             },
         }
     }

@@ -3,7 +3,10 @@
 use std::ops::RangeInclusive;
 use std::path::Path;
 
-use inference::{DeviceRequest, KvType, MIN_TEMPERATURE, Sampling};
+use inference::{
+    DeviceRequest, KvType, MAX_TOKENS, MIN_P, Parameter, REPEAT_PENALTY, SEED, Sampling,
+    TEMPERATURE, THINKING_BUDGET, TOP_K, TOP_P,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use store::{PresetId, Store, StoreError};
@@ -160,29 +163,30 @@ impl SamplingSettings {
         }
     }
 
+    /// As it was stored or exported, by this version or another: a value out of range becomes the nearest one in it, and
+    /// anything but a number is absent.
+    pub(crate) fn stored(values: &Value) -> SamplingSettings {
+        let number = |parameter: Parameter| parameter.nearest(values.get(parameter.key)?.as_f64()?);
+        let real = |parameter| number(parameter).map(|value| value as f32);
+        SamplingSettings {
+            temperature: real(TEMPERATURE),
+            top_p: real(TOP_P),
+            top_k: number(TOP_K).map(|value| value as u32),
+            min_p: real(MIN_P),
+            repeat_penalty: real(REPEAT_PENALTY),
+            seed: number(SEED).map(|value| value as u64),
+        }
+    }
+
     /// Refuses values out of range, naming the value and its range.
     pub(crate) fn validate(&self) -> Result<(), Failure> {
-        let Sampling {
-            temperature,
-            top_p,
-            top_k,
-            min_p,
-            repeat_penalty,
-            seed,
-            ..
-        } = self.over(&Sampling::default());
-        within("temperature", temperature, 0.0, 5.0)?;
-        if temperature > 0.0 && temperature < MIN_TEMPERATURE {
-            return Err(Failure::other(format!(
-                "{}: {temperature} is too small. It is 0, or {MIN_TEMPERATURE} and above.",
-                name_of("temperature")
-            )));
-        }
-        within("topP", top_p, 0.01, 1.0)?;
-        within("topK", top_k, 0, 200_000)?;
-        within("minP", min_p, 0.0, 1.0)?;
-        within("repeatPenalty", repeat_penalty, 0.5, 3.0)?;
-        within("seed", seed.unwrap_or(0), 0, MAX_SEED)
+        allowed(TEMPERATURE, self.temperature)?;
+        allowed(TOP_P, self.top_p)?;
+        allowed(TOP_K, self.top_k)?;
+        allowed(MIN_P, self.min_p)?;
+        allowed(REPEAT_PENALTY, self.repeat_penalty)?;
+        // A seed that an f64 rounds is out of range.
+        allowed(SEED, self.seed.map(|seed| seed as f64))
     }
 
     /// Without what is as in the defaults that earlier versions had for all models.
@@ -209,8 +213,6 @@ pub(crate) const DOWNLOAD_FOLDER: &str = "user.downloadFolder";
 /// Where earlier versions stored all of the sampling, and where what the user has changed of it is.
 const WHOLE_SAMPLING: &str = "sampling";
 const SAMPLING: &str = "samplingChanges";
-/// The largest integer that JSON readers agree on.
-const MAX_SEED: u64 = (1 << 53) - 1;
 /// A week.
 const MAX_UNLOAD_MINUTES: u32 = 7 * 24 * 60;
 pub(crate) const MAX_INSTRUCTIONS: usize = 20_000;
@@ -258,13 +260,8 @@ impl Settings {
             1,
             MAX_UNLOAD_MINUTES,
         )?;
-        within("maxTokens", self.max_tokens.unwrap_or(1), 1, 1 << 20)?;
-        within(
-            "thinkingBudget",
-            self.thinking_budget.unwrap_or(1),
-            1,
-            1 << 20,
-        )?;
+        allowed(MAX_TOKENS, self.max_tokens)?;
+        allowed(THINKING_BUDGET, self.thinking_budget)?;
         within("zoom", self.zoom, 50, 300)?;
         within(
             "ownTemplates",
@@ -333,11 +330,10 @@ impl Settings {
     /// The stored rows over the defaults. A value that no longer makes sense gives way to its
     /// default.
     fn from_rows(mut rows: Map<String, Value>) -> Settings {
-        if let Some(whole) = rows.remove(WHOLE_SAMPLING)
-            && !rows.contains_key(SAMPLING)
-            && let Ok(whole) = serde_json::from_value::<SamplingSettings>(whole)
-            && let Ok(changes) = serde_json::to_value(whole.changed())
-        {
+        let whole = rows.remove(WHOLE_SAMPLING);
+        let whole = whole.map(|whole| SamplingSettings::stored(&whole).changed());
+        let changes = rows.get(SAMPLING).map(SamplingSettings::stored).or(whole);
+        if let Some(changes) = changes.and_then(|it| serde_json::to_value(it).ok()) {
             rows.insert(SAMPLING.to_owned(), changes);
         }
         let mut settings = Settings::default();
@@ -380,6 +376,21 @@ fn is_fingerprint(name: &str) -> bool {
     (1..=128).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
+/// `value`: as it was chosen, if it was.
+fn allowed<T: Into<f64> + Copy + std::fmt::Display>(
+    parameter: Parameter,
+    value: Option<T>,
+) -> Result<(), Failure> {
+    match value.filter(|value| !parameter.allows((*value).into())) {
+        None => Ok(()),
+        Some(value) => Err(Failure::other(format!(
+            "{}: {value} is out of range. It is {}.",
+            parameter.name,
+            parameter.range()
+        ))),
+    }
+}
+
 /// NaN is in no range. `key`: of the setting.
 fn within<T: PartialOrd + std::fmt::Display>(
     key: &str,
@@ -394,4 +405,85 @@ fn within<T: PartialOrd + std::fmt::Display>(
         "{}: {value} is out of range. It goes from {low} to {high}.",
         name_of(key)
     )))
+}
+
+#[cfg(test)]
+mod tests {
+    use inference::SAMPLING_PARAMETERS;
+    use serde_json::json;
+
+    use super::*;
+
+    fn of(key: &str, value: f64) -> SamplingSettings {
+        SamplingSettings::stored(&json!({ key: value }))
+    }
+
+    #[test]
+    fn settings_and_stored_values_have_the_ranges_of_the_table() {
+        for parameter in SAMPLING_PARAMETERS {
+            let Parameter { key, min, max, .. } = parameter;
+            for bound in [min, max] {
+                let sampling = of(key, bound);
+                assert_ne!(sampling, SamplingSettings::default(), "{key} is read");
+                assert!(sampling.validate().is_ok(), "{key}: {bound}");
+            }
+            assert_eq!(of(key, min - 0.7), of(key, min), "{key}");
+            assert_eq!(of(key, max * 2.0), of(key, max), "{key}");
+            for other in [json!(null), json!("1"), json!([1]), json!({}), json!(true)] {
+                let absent = SamplingSettings::stored(&json!({ key: other }));
+                assert_eq!(absent, SamplingSettings::default(), "{key}: {other}");
+            }
+            // As the window sends it.
+            let beyond = match key {
+                "topK" | "seed" => json!(max as u64 + 1),
+                _ => json!(max + 0.5),
+            };
+            let sampling: SamplingSettings =
+                serde_json::from_value(json!({ key: beyond })).expect("a number");
+            let refused = sampling.validate().expect_err(key).message;
+            assert!(refused.starts_with(parameter.name), "{refused}");
+            assert!(refused.contains(&parameter.range()), "{refused}");
+        }
+    }
+
+    #[test]
+    fn lengths_have_the_ranges_of_the_table() {
+        let with = |parameter: Parameter, value: f64| {
+            let values = json!({ parameter.key: value as u32 });
+            let Value::Object(values) = values else {
+                unreachable!()
+            };
+            Settings::default()
+                .with(values)
+                .expect("a number")
+                .validate()
+        };
+        for parameter in [MAX_TOKENS, THINKING_BUDGET] {
+            for bound in [parameter.min, parameter.max] {
+                assert!(with(parameter, bound).is_ok(), "{}: {bound}", parameter.key);
+            }
+            for beyond in [parameter.min - 1.0, parameter.max + 1.0] {
+                let refused = with(parameter, beyond).expect_err(parameter.key).message;
+                assert!(refused.contains(&parameter.range()), "{refused}");
+            }
+        }
+    }
+
+    #[test]
+    fn one_value_out_of_range_does_not_take_the_others() {
+        let rows = json!({ "samplingChanges": {
+            "temperature": 99, "topP": 0.5, "topK": -3, "minP": "low", "seed": 7, "ofALaterVersion": [],
+        } });
+        let Value::Object(rows) = rows else {
+            unreachable!()
+        };
+        let expected = SamplingSettings {
+            temperature: Some(5.0),
+            top_p: Some(0.5),
+            top_k: Some(0),
+            seed: Some(7),
+            ..SamplingSettings::default()
+        };
+        assert_eq!(Settings::from_rows(rows).sampling_changes, expected);
+    }
 }

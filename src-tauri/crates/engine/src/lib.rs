@@ -33,8 +33,9 @@ pub use context_cost::{ContextCost, ContextCosts, context_costs};
 pub use engine::Engine;
 pub use gguf::{Gguf, GgufError};
 pub use inference::{
-    Conversation, Event, Finished, GenerateParams, KvType, Part, Prompt, PromptFrame, Role,
-    Sampling, Signals, Stats, StopReason, ThinkingCut, Turn,
+    Conversation, Event, Finished, GenerateParams, KvType, MAX_TOKENS, MIN_P, PARAMETERS,
+    Parameter, Part, Prompt, PromptFrame, REPEAT_PENALTY, Role, SEED, Sampling, Signals, Stats,
+    StopReason, TEMPERATURE, THINKING_BUDGET, TOP_K, TOP_P, ThinkingCut, Turn,
 };
 pub use inspect::{Inspection, ModelLine, TensorLine, TypeTotal};
 pub use kernels::{CpuLevel, CpuLevelError, read_bandwidth};

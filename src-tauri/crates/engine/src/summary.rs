@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use inference::Sampling;
+use inference::{
+    MIN_P, MIN_TEMPERATURE, Parameter, REPEAT_PENALTY, Sampling, TEMPERATURE, TOP_K, TOP_P,
+};
 use sha2::{Digest, Sha256};
 
 use crate::gguf::{Gguf, Value, quote};
@@ -125,34 +127,43 @@ pub(crate) fn quantisation(gguf: &Gguf) -> String {
     known.to_owned()
 }
 
-/// The sampling defaults of the file, by the keys of llama.cpp's converter. A value out of range is
-/// ignored.
+/// The sampling defaults of the file. A value out of range is ignored.
 fn sampling(gguf: &Gguf) -> Sampling {
-    let number = |key: &str, low: f32, high: f32| {
+    let number = |parameter: Parameter| {
+        let key = parameter.file_key?;
         let found = match gguf.get(key)? {
-            Value::Float(_) => gguf.f32(key)?,
+            Value::Float(_) => f64::from(gguf.f32(key)?),
             #[expect(
                 clippy::cast_precision_loss,
                 reason = "larger numbers are out of range"
             )]
-            whole => whole.as_u64()? as f32,
+            whole => whole.as_u64()? as f64,
         };
-        let within = (low..=high).contains(&found);
-        if !within {
+        let is_greedy = parameter == TEMPERATURE && (0.0..MIN_TEMPERATURE.into()).contains(&found);
+        let found = if is_greedy { 0.0 } else { found };
+        let allowed = parameter.allows(found);
+        if !allowed {
             tracing::warn!(key, found, "sampling default out of range ignored");
         }
-        within.then_some(found)
+        allowed.then_some(found)
     };
-    let count = |key: &str| Some(gguf.u32(key)? as usize);
+    #[expect(clippy::cast_possible_truncation, reason = "read as an f32")]
+    let real = |parameter| number(parameter).map(|found| found as f32);
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a whole number in range"
+    )]
+    let count = |parameter| number(parameter).map(|found| found as usize);
+    let last_n = gguf.u32("general.sampling.penalty_last_n");
     let usual = Sampling::default();
     Sampling {
-        temperature: number("general.sampling.temp", 0.0, 5.0).unwrap_or(usual.temperature),
-        top_k: count("general.sampling.top_k").unwrap_or(usual.top_k),
-        top_p: number("general.sampling.top_p", 0.01, 1.0).unwrap_or(usual.top_p),
-        min_p: number("general.sampling.min_p", 0.0, 1.0).unwrap_or(usual.min_p),
-        repeat_penalty: number("general.sampling.penalty_repeat", 0.5, 3.0)
-            .unwrap_or(usual.repeat_penalty),
-        repeat_last_n: count("general.sampling.penalty_last_n").unwrap_or(usual.repeat_last_n),
+        temperature: real(TEMPERATURE).unwrap_or(usual.temperature),
+        top_k: count(TOP_K).unwrap_or(usual.top_k),
+        top_p: real(TOP_P).unwrap_or(usual.top_p),
+        min_p: real(MIN_P).unwrap_or(usual.min_p),
+        repeat_penalty: real(REPEAT_PENALTY).unwrap_or(usual.repeat_penalty),
+        repeat_last_n: last_n.map_or(usual.repeat_last_n, |tokens| tokens as usize),
         seed: None,
     }
 }
@@ -180,6 +191,7 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use inference::SAMPLING_PARAMETERS;
     use kernels::BlockType;
 
     use crate::gguf::write::{Field, TensorSpec, header};
@@ -221,8 +233,32 @@ mod tests {
             seed: None,
         };
         assert_eq!(of(&all), expected);
-        let greedy = of(&[(temp, Field::U32(0))]);
-        assert_eq!((greedy.temperature, greedy.top_p), (0.0, 0.95));
+        for zero in [Field::U32(0), Field::F32(1e-6)] {
+            let greedy = of(&[(temp, zero)]);
+            assert_eq!((greedy.temperature, greedy.top_p), (0.0, 0.95));
+        }
+    }
+
+    #[test]
+    fn a_file_has_the_ranges_of_the_table() {
+        for parameter in SAMPLING_PARAMETERS {
+            let Some(key) = parameter.file_key else {
+                continue;
+            };
+            let usual = || of(&[]);
+            #[expect(clippy::cast_possible_truncation, reason = "as a file has it")]
+            let given = |value: f64| of(&[(key, Field::F32(value as f32))]);
+            let middle = f64::midpoint(parameter.min, parameter.max);
+            for inside in [parameter.min, middle, parameter.max] {
+                assert!(parameter.allows(inside), "{key} {inside}");
+            }
+            // What is taken differs from the default where the value does.
+            let taken = [parameter.min, middle, parameter.max].map(given);
+            assert!(taken.iter().any(|it| *it != usual()), "{key}");
+            for outside in [parameter.min - 1.0, parameter.max + 1.0] {
+                assert_eq!(given(outside), usual(), "{key} {outside}");
+            }
+        }
     }
 
     #[test]
@@ -260,6 +296,7 @@ mod tests {
             ("general.sampling.temp", Field::F32(1e9)),
             ("general.sampling.temp", Field::String("hot".to_owned())),
             ("general.sampling.top_k", Field::F32(0.5)),
+            ("general.sampling.top_k", Field::U32(200_001)),
             ("general.sampling.top_p", Field::F32(0.0)),
             ("general.sampling.top_p", Field::F32(1.5)),
             ("general.sampling.min_p", Field::F32(1.5)),

@@ -1,7 +1,7 @@
 //! The types that a chat and an engine share, each defined once.
 //!
 //! A [`Conversation`] becomes a [`Prompt`]; with [`GenerateParams`] the prompt becomes [`Event`]s and, at the end,
-//! [`Finished`]. A [`DeviceRequest`] says what computes it. There is no behaviour here beyond names and defaults.
+//! [`Finished`]. A [`DeviceRequest`] says what computes it. There is no behaviour here beyond names, ranges and defaults.
 
 #![warn(missing_docs)]
 
@@ -9,6 +9,7 @@ mod answer;
 mod conversation;
 mod device;
 mod frame;
+mod parameters;
 mod params;
 mod prompt;
 mod signals;
@@ -17,6 +18,10 @@ pub use answer::{Event, Finished, Stats, StopReason, ThinkingCut};
 pub use conversation::{Conversation, Role, Turn};
 pub use device::{DeviceRequest, UnknownDevice};
 pub use frame::{MessageFrame, PromptFrame};
-pub use params::{GenerateParams, KvType, MIN_TEMPERATURE, Sampling};
+pub use parameters::{
+    MAX_TOKENS, MIN_P, MIN_TEMPERATURE, PARAMETERS, Parameter, REPEAT_PENALTY, SAMPLING_PARAMETERS,
+    SEED, TEMPERATURE, THINKING_BUDGET, TOP_K, TOP_P,
+};
+pub use params::{GenerateParams, KvType, Sampling};
 pub use prompt::{Part, Prompt};
 pub use signals::Signals;

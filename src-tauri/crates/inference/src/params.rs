@@ -2,8 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Below this temperature only the likeliest token is left, and 1/T grows beyond what an f32 holds.
-pub const MIN_TEMPERATURE: f32 = 0.001;
+use crate::MIN_TEMPERATURE;
 
 /// How the next token is chosen. The defaults are those that SmolLM3's makers recommend, for models whose file names
 /// none.

@@ -2,10 +2,12 @@
 
 use std::collections::HashMap;
 
+use serde_json::Value;
+use serde_json::value::to_raw_value;
 use store::{FolderId, FolderRecord, PresetId, PresetRecord, Store, StoreError, WholeChat};
 
 use crate::preset::{self, Preset, PresetContent, free_name, is_numbered, same_name};
-use crate::settings::MAX_INSTRUCTIONS;
+use crate::settings::{MAX_INSTRUCTIONS, SamplingSettings};
 use crate::{text, title};
 
 /// Folders of an import: more are nothing that anybody made.
@@ -47,16 +49,17 @@ impl NamedRecords {
     }
 
     pub fn add_preset(&mut self, preset: PresetRecord) {
-        let sampling = Some(preset.sampling.get()).filter(|json| json.len() <= LONGEST_SAMPLING);
-        let content = sampling.and_then(|json| {
-            let content = PresetContent {
-                name: self.cut(title::one_line(&preset.name), title::PRESET),
-                instructions: self.cut(preset.instructions.clone(), MAX_INSTRUCTIONS),
-                thinking: preset.thinking,
-                sampling: serde_json::from_str(json).ok()?,
-            };
-            content.validated().ok()
-        });
+        let written = Some(preset.sampling.get()).filter(|json| json.len() <= LONGEST_SAMPLING);
+        let written: Value = written
+            .and_then(|json| serde_json::from_str(json).ok())
+            .unwrap_or_default();
+        let content = PresetContent {
+            name: self.cut(title::one_line(&preset.name), title::PRESET),
+            instructions: self.cut(preset.instructions.clone(), MAX_INSTRUCTIONS),
+            thinking: preset.thinking,
+            sampling: SamplingSettings::stored(&written),
+        };
+        let content = content.validated().ok();
         let Some(content) = content else {
             self.left_out += 1;
             return;
@@ -68,11 +71,19 @@ impl NamedRecords {
             self.left_out += 1;
             return;
         }
-        // The sampling stays as it was written: a number that is read and written may change in its last digit.
+        // Sampling in range stays as it was written: a number that is read and written may change in its last digit.
+        let stays = serde_json::from_value(written)
+            .is_ok_and(|it: SamplingSettings| it == content.sampling);
+        let sampling = if stays {
+            None
+        } else {
+            to_raw_value(&content.sampling).ok()
+        };
         let record = PresetRecord {
             name: content.name.clone(),
             instructions: content.instructions.clone(),
-            ..preset
+            sampling: sampling.unwrap_or(preset.sampling),
+            thinking: preset.thinking,
         };
         self.presets.push((record, content));
     }

@@ -1,5 +1,6 @@
 //! Presets of LM Studio: `{"name": …, "operation": {"fields": [{"key": …, "value": …}]}, "load": {"fields": […]}}`.
 
+use inference::{MIN_P, Parameter, REPEAT_PENALTY, TEMPERATURE, TOP_K, TOP_P};
 use serde_json::{Map, Value};
 
 use crate::preset::{PresetContent, ReadPresets};
@@ -61,7 +62,11 @@ fn take(preset: &mut PresetContent, key: &str, value: &Value) -> Result<bool, St
         None => (true, value),
     };
     let sampling = &mut preset.sampling;
-    let number = || number(key, value);
+    // The nearest value in its range.
+    let number = |parameter: Parameter| {
+        let given = value.as_f64().and_then(|value| parameter.nearest(value));
+        given.ok_or(format!("“{PREFIX}{key}” is not a number."))
+    };
     match key {
         "systemPrompt" => {
             let text = value.as_str();
@@ -69,22 +74,21 @@ fn take(preset: &mut PresetContent, key: &str, value: &Value) -> Result<bool, St
                 .ok_or(format!("“{PREFIX}{key}” is not text."))?
                 .to_owned();
         }
-        "temperature" => sampling.temperature = Some(number()?),
-        "topKSampling" => {
-            let whole = value.as_u64().and_then(|k| u32::try_from(k).ok());
-            sampling.top_k = Some(whole.ok_or(format!("“{PREFIX}{key}” is not a whole number."))?);
-        }
+        "temperature" => sampling.temperature = Some(number(TEMPERATURE)? as f32),
+        "topKSampling" => sampling.top_k = Some(number(TOP_K)? as u32),
         // Off, they change nothing.
-        "topPSampling" => sampling.top_p = Some(if is_on { number()? } else { 1.0 }),
-        "minPSampling" => sampling.min_p = Some(if is_on { number()? } else { 0.0 }),
-        "repeatPenalty" => sampling.repeat_penalty = Some(if is_on { number()? } else { 1.0 }),
+        "topPSampling" => sampling.top_p = Some(if is_on { number(TOP_P)? as f32 } else { 1.0 }),
+        "minPSampling" => sampling.min_p = Some(if is_on { number(MIN_P)? as f32 } else { 0.0 }),
+        "repeatPenalty" => {
+            sampling.repeat_penalty = Some(if is_on {
+                number(REPEAT_PENALTY)? as f32
+            } else {
+                1.0
+            });
+        }
         _ => return Ok(false),
     }
     Ok(true)
-}
-
-fn number(key: &str, value: &Value) -> Result<f32, String> {
-    serde_json::from_value(value.clone()).map_err(|_| format!("“{PREFIX}{key}” is not a number."))
 }
 
 #[cfg(test)]
@@ -150,13 +154,35 @@ mod tests {
             "“llm.prediction.systemPrompt” is not text."
         );
         assert_eq!(
-            wrong("topKSampling", json!(-1)),
-            "“llm.prediction.topKSampling” is not a whole number."
+            wrong("topKSampling", json!([])),
+            "“llm.prediction.topKSampling” is not a number."
         );
         assert_eq!(
             wrong("temperature", json!("hot")),
             "“llm.prediction.temperature” is not a number."
         );
-        assert!(wrong("temperature", json!(99)).starts_with("Temperature: 99 is out of range"));
+    }
+
+    #[test]
+    fn a_value_out_of_range_becomes_the_nearest_one_in_it() {
+        let field =
+            |key: &str, value: Value| json!({ "key": format!("{PREFIX}{key}"), "value": value });
+        let on = |value: f64| json!({ "checked": true, "value": value });
+        let read = read(json!({ "operation": { "fields": [
+            field("temperature", json!(99)),
+            field("topKSampling", json!(-1)),
+            field("topPSampling", on(1.5)),
+            field("minPSampling", on(-0.5)),
+            field("repeatPenalty", on(0.1)),
+        ] } }));
+        let expected = SamplingSettings {
+            temperature: Some(5.0),
+            top_p: Some(1.0),
+            top_k: Some(0),
+            min_p: Some(0.0),
+            repeat_penalty: Some(0.5),
+            seed: None,
+        };
+        assert_eq!(read.expect("it is a preset").presets[0].sampling, expected);
     }
 }

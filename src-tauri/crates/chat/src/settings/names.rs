@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-const NAMES: [(&str, &str); 26] = [
+use inference::PARAMETERS;
+
+/// The names of all but [`PARAMETERS`].
+const NAMES: [(&str, &str); 18] = [
     ("contextLength", "Context"),
     ("defaultPreset", "Preset for new chats"),
     ("device", "Device"),
@@ -10,34 +13,32 @@ const NAMES: [(&str, &str); 26] = [
     ("instructions", "Instructions"),
     ("kvType", "Chat memory precision"),
     ("lookup", "Faster repeats"),
-    ("maxTokens", "Maximum answer length"),
-    ("minP", "Min-p"),
     ("modelTitles", "Titles by the model"),
     ("ownTemplates", "Chat template"),
     ("readAhead", "Read while you write"),
-    ("repeatPenalty", "Repeat penalty"),
     ("samplingChanges", "Sampling"),
-    ("seed", "Seed"),
     ("sendWith", "Send with"),
     ("showStats", "Show speed under answers"),
-    ("temperature", "Temperature"),
     ("theme", "Theme"),
     ("thinking", "Think before answering"),
-    ("thinkingBudget", "Thinking budget"),
     ("threads", "Threads"),
-    ("topK", "Top-k"),
-    ("topP", "Top-p"),
     ("unloadMinutes", "Unload when idle"),
     ("zoom", "Zoom"),
 ];
 
 /// The name of each setting, and of each value of the sampling, by its key.
 pub fn setting_names() -> BTreeMap<&'static str, &'static str> {
-    NAMES.into_iter().collect()
+    names().collect()
 }
 
 /// The name of one of them.
 pub(super) fn name_of(key: &str) -> &'static str {
-    let found = NAMES.iter().find(|(of, _)| *of == key);
+    let found = names().find(|(of, _)| *of == key);
     found.map_or("A setting", |(_, name)| name)
+}
+
+fn names() -> impl Iterator<Item = (&'static str, &'static str)> {
+    NAMES
+        .into_iter()
+        .chain(PARAMETERS.map(|it| (it.key, it.name)))
 }

@@ -221,9 +221,9 @@ fn names_and_texts_of_an_import_are_those_that_can_be_given_here() {
         import.add(whole).unwrap();
     }
     let counts = import.finish().unwrap();
-    assert_eq!((counts.folders, counts.presets), (1, 5));
-    // A folder and a preset without a name, and one with a temperature that no model takes.
-    assert_eq!((counts.cut, counts.left_out), (5, 3));
+    assert_eq!((counts.folders, counts.presets), (1, 6));
+    // A folder and a preset without a name.
+    assert_eq!((counts.cut, counts.left_out), (5, 2));
     let (folders, presets) = names(&bench);
     let cut = |most: usize| "ä".repeat(most - 1) + "…";
     assert_eq!(folders, ["work".to_owned(), cut(100)]);
@@ -233,11 +233,15 @@ fn names_and_texts_of_an_import_are_those_that_can_be_given_here() {
         cut(60),
         sixty.clone(),
         "ö".repeat(58) + " 2",
+        "Hot".to_owned(),
     ];
     expected.sort();
     let mut found = presets;
     found.sort();
     assert_eq!(found, expected);
+    let hot = bench.chat.presets().unwrap().into_iter();
+    let hot = hot.map(|it| it.content).find(|it| it.name == "Hot");
+    assert_eq!(hot.unwrap().sampling.temperature, Some(5.0), "the nearest");
     // All of them can be changed here.
     for preset in bench.chat.presets().unwrap() {
         let thinking = Some(true);
@@ -259,7 +263,7 @@ fn names_and_texts_of_an_import_are_those_that_can_be_given_here() {
         import.add_preset(preset(&format!("P{at}"), "")).unwrap();
     }
     let counts = import.finish().unwrap();
-    assert_eq!((counts.presets, counts.left_out), (495, 105));
+    assert_eq!((counts.presets, counts.left_out), (494, 106));
 }
 
 #[test]
