@@ -15,13 +15,15 @@
 //! }
 //! ```
 //!
-//! All but the name may be missing, and then is as the settings say; so is a sampling value that is missing:
-//! `temperature`, `topP`, `topK`, `minP`, `repeatPenalty` or `seed`. A file with anything else in it is refused whole.
+//! All but the name may be missing, and then is as the settings say; so is a sampling value that is missing, of those in
+//! [`SAMPLING_PARAMETERS`]. One that is out of range becomes the nearest one in it. A file with anything else in it is
+//! refused whole.
 
 use std::fs::{self, File};
 use std::io::{ErrorKind, Read, Write};
 use std::path::Path;
 
+use inference::SAMPLING_PARAMETERS;
 use json_text::JsonText;
 use serde_json::{Map, Value, json};
 
@@ -32,8 +34,8 @@ use crate::text;
 
 const FORMAT: &str = "goldcrest-presets";
 const VERSION: u64 = 1;
-/// Far more than presets take.
-const MAX_BYTES: u64 = 32 << 20;
+/// Of a file that is written or read: parsed, it takes many times the memory.
+const MAX_BYTES: usize = 1 << 20;
 
 /// Writes presets to a file, whole or not at all.
 pub fn write(path: &Path, presets: &[PresetContent]) -> Result<(), Failure> {
@@ -47,10 +49,15 @@ pub fn write(path: &Path, presets: &[PresetContent]) -> Result<(), Failure> {
             format!("{} was not written: {error}.", path.display()),
         )
     };
+    let json = to_json(presets);
+    if json.len() > MAX_BYTES {
+        return Err(Failure::other(
+            "These presets are longer than a file of presets can be, which is 1 MB. Export fewer at a time.",
+        ));
+    }
     let folder = path.parent().unwrap_or(Path::new("."));
     let mut file = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
-    file.write_all(to_json(presets).as_bytes())
-        .map_err(failed)?;
+    file.write_all(json.as_bytes()).map_err(failed)?;
     file.as_file().sync_all().map_err(failed)?;
     file.persist(path).map_err(|error| failed(error.error))?;
     Ok(())
@@ -67,11 +74,11 @@ pub fn read(path: &Path) -> Result<ReadPresets, Failure> {
     }
     let mut bytes = Vec::new();
     let file = File::open(path).map_err(failed)?;
-    let read = file.take(MAX_BYTES + 1).read_to_end(&mut bytes);
+    let read = file.take(MAX_BYTES as u64 + 1).read_to_end(&mut bytes);
     read.map_err(failed)?;
-    if bytes.len() as u64 > MAX_BYTES {
+    if bytes.len() > MAX_BYTES {
         return Err(refused(
-            "It is too large for a file with presets.".to_owned(),
+            "It is larger than a file of presets can be, which is 1 MB.".to_owned(),
         ));
     }
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
@@ -171,15 +178,14 @@ fn preset(path: &str, value: Value) -> Result<PresetContent, String> {
 }
 
 fn sampling(path: &str, value: Value) -> Result<SamplingSettings, String> {
+    let sampling = SamplingSettings::stored(&value);
     let mut fields = Fields::of(path, value)?;
-    let sampling = SamplingSettings {
-        temperature: fields.number("temperature")?,
-        top_p: fields.number("topP")?,
-        top_k: fields.whole("topK")?,
-        min_p: fields.number("minP")?,
-        repeat_penalty: fields.number("repeatPenalty")?,
-        seed: fields.whole("seed")?,
-    };
+    for parameter in SAMPLING_PARAMETERS {
+        match fields.take(parameter.key) {
+            None | Some(Value::Null | Value::Number(_)) => {}
+            Some(_) => return Err(format!("{} is not a number.", fields.named(parameter.key))),
+        }
+    }
     fields.end()?;
     Ok(sampling)
 }
@@ -214,26 +220,6 @@ impl<'p> Fields<'p> {
         }
     }
 
-    fn number(&mut self, name: &str) -> Result<Option<f32>, String> {
-        match self.take(name) {
-            None | Some(Value::Null) => Ok(None),
-            Some(value) => {
-                let error = || format!("{} is not a number.", self.named(name));
-                serde_json::from_value(value).map(Some).map_err(|_| error())
-            }
-        }
-    }
-
-    fn whole<T: serde::de::DeserializeOwned>(&mut self, name: &str) -> Result<Option<T>, String> {
-        match self.take(name) {
-            None | Some(Value::Null) => Ok(None),
-            Some(value) => {
-                let error = || format!("{} is not a whole number in its range.", self.named(name));
-                serde_json::from_value(value).map(Some).map_err(|_| error())
-            }
-        }
-    }
-
     fn end(self) -> Result<(), String> {
         match self.fields.keys().next() {
             None => Ok(()),
@@ -249,6 +235,8 @@ impl<'p> Fields<'p> {
 
 #[cfg(test)]
 mod tests {
+    use inference::Parameter;
+
     use super::*;
 
     fn refusal(json: &str) -> String {
@@ -366,19 +354,10 @@ mod tests {
                 "“presets[0].sampling.temperature”",
             ),
             (
-                fields(r#""sampling":{"temperature":9}"#),
-                "“presets[0]”: Temperature: 9 is out of range",
+                fields(r#""sampling":{"topK":"40"}"#),
+                "“presets[0].sampling.topK” is not a number",
             ),
-            (fields(r#""sampling":{"temperature":1e99}"#), "Temperature"),
-            (
-                fields(r#""sampling":{"topK":-1}"#),
-                "“presets[0].sampling.topK”",
-            ),
-            (
-                fields(r#""sampling":{"topK":1.5}"#),
-                "“presets[0].sampling.topK”",
-            ),
-            (fields(r#""sampling":{"seed":9007199254740993}"#), "Seed"),
+            (fields(r#""sampling":[1]"#), "“presets[0].sampling” is not"),
             (
                 fields(&format!(r#""instructions":"{}""#, "x".repeat(20_001))),
                 "Instructions: they have at most 20,000 characters",
@@ -392,14 +371,33 @@ mod tests {
     }
 
     #[test]
+    fn a_value_out_of_range_becomes_the_nearest_one_in_it() {
+        for parameter in SAMPLING_PARAMETERS {
+            let Parameter { key, min, max, .. } = parameter;
+            for (given, expected) in [(min - 1.0, min), (max + 10.0, max), (1e300, max)] {
+                let json = with(&format!(
+                    r#"{{"name":"A","sampling":{{"{key}":{given:e}}}}}"#
+                ));
+                let read = from_json(json.as_bytes(), "file").expect("it is read");
+                let sampling = serde_json::to_value(read.presets[0].sampling).expect("plain data");
+                let found = sampling[key].as_f64().expect("a number");
+                assert!(
+                    (found - expected).abs() < 1e-6,
+                    "{key}: {given} became {found}"
+                );
+            }
+        }
+    }
+
+    #[test]
     fn a_file_that_is_too_large_or_missing_is_refused_with_its_name() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("big.json");
         let file = File::create(&path).expect("a file");
-        file.set_len(MAX_BYTES + 1).expect("a sparse file");
+        file.set_len(MAX_BYTES as u64 + 1).expect("a sparse file");
         let refused = read(&path).expect_err("it is too large").message;
         assert!(
-            refused.starts_with("big.json was not imported. It is too large"),
+            refused.starts_with("big.json was not imported. It is larger"),
             "{refused}"
         );
         let refused = read(&folder.path().join("gone.json"))
@@ -409,5 +407,27 @@ mod tests {
             refused.starts_with("gone.json was not imported. It could not be read"),
             "{refused}"
         );
+    }
+
+    #[test]
+    fn a_file_that_could_not_be_read_again_is_not_written() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("presets.json");
+        let long = PresetContent {
+            name: "Long".into(),
+            instructions: "ä".repeat(20_000),
+            thinking: None,
+            sampling: SamplingSettings::default(),
+        };
+        let refused = write(&path, &vec![long.clone(); 40]).expect_err("it is too long");
+        assert!(
+            refused.message.contains("Export fewer"),
+            "{}",
+            refused.message
+        );
+        assert!(!path.exists());
+        let presets = vec![long; 20];
+        write(&path, &presets).expect("it is written");
+        assert_eq!(read(&path).expect("it is read").presets, presets);
     }
 }
