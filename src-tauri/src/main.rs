@@ -40,6 +40,7 @@ mod startup;
 mod test_hooks;
 mod transfers;
 mod verify;
+mod visible;
 mod window;
 mod wire;
 mod worker;
@@ -59,14 +60,12 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::Parser;
-
 use folders::Folders;
 
 fn main() -> ExitCode {
     // Nobody can do more than that, and a system on which it fails is no worse than without.
     let _ = sandbox::limits::no_core_dumps();
-    let arguments = cli::Cli::parse();
+    let arguments = cli::parse();
     match arguments.command {
         Some(command) => {
             logging::to_stderr();
@@ -111,5 +110,5 @@ fn open_window(files: Vec<PathBuf>) -> ExitCode {
 
 /// To stderr; a terminal that is gone is no reason to fail.
 fn say(sentence: &str) {
-    let _ = writeln!(std::io::stderr(), "{sentence}");
+    let _ = writeln!(visible::Visible(std::io::stderr()), "{sentence}");
 }

@@ -1,14 +1,13 @@
 //! An answer on its way: what is asked, what comes, and where it is shown.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use engine::{Conversation, Engine, Event, Finished, GenerateParams, Part, Prompt, Sampling};
 
 use super::args::AnswerArgs;
 use super::folders::data_folder;
-use super::output::CliError;
-use super::output::visible;
+use super::output::{self, CliError};
 use super::progress::ProgressLine;
 
 impl AnswerArgs {
@@ -121,9 +120,6 @@ pub fn generate(
 /// Writes pieces as they come: reasoning to stderr, dimmed on a terminal, and the answer to stdout.
 pub struct Stream {
     silent: bool,
-    /// Whether the answer, and the reasoning, are on a terminal.
-    on_terminal: bool,
-    dim: bool,
     last: Part,
     empty: bool,
 }
@@ -132,8 +128,6 @@ impl Stream {
     pub fn new(silent: bool) -> Self {
         Self {
             silent,
-            on_terminal: io::stdout().is_terminal(),
-            dim: io::stderr().is_terminal(),
             last: Part::Control,
             empty: true,
         }
@@ -153,37 +147,27 @@ impl Stream {
             return Ok(());
         }
         if self.last == Part::Thinking && part == Part::Answer {
-            writeln!(io::stderr(), "\n")?;
+            writeln!(output::stderr(), "\n")?;
         }
         self.last = part;
         if part == Part::Thinking {
-            let mut out = io::stderr();
-            if self.dim {
-                write!(out, "\x1b[2m{}\x1b[0m", visible(piece))?
-            } else {
-                write!(out, "{piece}")?
-            }
-            return out.flush();
+            return output::reasoning(piece);
         }
         self.empty = false;
-        let mut out = io::stdout();
-        if self.on_terminal {
-            write!(out, "{}", visible(piece))?;
-        } else {
-            write!(out, "{piece}")?;
-        }
+        let mut out = output::content();
+        out.write_all(piece.as_bytes())?;
         out.flush()
     }
 
     /// Ends the last line.
     pub fn end(&mut self) -> io::Result<()> {
         if self.last == Part::Thinking {
-            writeln!(io::stderr())?;
+            writeln!(output::stderr())?;
         }
         if self.empty {
             Ok(())
         } else {
-            writeln!(io::stdout())
+            writeln!(output::stdout())
         }
     }
 }

@@ -13,6 +13,7 @@ use ::bench::{BenchParams, BenchReport, GpuReport, Synthetic, synthetic};
 use super::args::{BenchArgs, ModelArgs};
 use super::load::{self, LoadedModel};
 use super::output::{self, CliError};
+use crate::visible::on_one_line;
 
 pub fn run(args: &BenchArgs) -> Result<(), CliError> {
     if let (Some(shape), Some(file)) = (&args.synthetic, &args.write) {
@@ -35,7 +36,7 @@ pub fn run(args: &BenchArgs) -> Result<(), CliError> {
     if args.json {
         return output::json(&report);
     }
-    let mut out = io::stdout().lock();
+    let mut out = output::stdout();
     write(&mut out, &report)?;
     Ok(out.flush()?)
 }
@@ -56,7 +57,7 @@ fn reopen(args: &BenchArgs) -> Result<(), CliError> {
     if args.json {
         return output::json(&chats);
     }
-    let mut out = io::stdout().lock();
+    let mut out = output::stdout();
     for it in &chats {
         writeln!(
             out,
@@ -142,7 +143,9 @@ fn write(out: &mut impl Write, it: &BenchReport) -> io::Result<()> {
     writeln!(
         out,
         "{}, {}, on {}",
-        it.model, it.quantisation, it.device_name
+        on_one_line(&it.model),
+        it.quantisation,
+        it.device_name
     )?;
     if let Some(rate) = it.prefill_tok_s {
         writeln!(

@@ -13,8 +13,9 @@ use super::answer::{Stream, generate};
 use super::args::{ChatArgs, ModelArgs};
 use super::input::Input;
 use super::interrupt::Interrupt;
-use super::output::{CliError, visible};
-use super::{export, load, models};
+use super::output::{self, CliError};
+use super::{export, load, models, suggestion};
+use crate::visible::on_one_line;
 
 const KEYS: &str = "Ctrl+C stops an answer, Ctrl+D leaves. On a terminal, Up and Down recall earlier lines, Tab completes a \
     command, and a \\ at the end continues in the next line. A line that begins with a space is a message, whatever \
@@ -29,7 +30,7 @@ pub fn run(args: &ChatArgs) -> Result<(), CliError> {
     let mut input = Input::new(SlashCommand::in_terminal().map(|command| command.name.text()))?;
     if input.is_terminal() {
         writeln!(
-            io::stdout(),
+            output::stdout(),
             "{}. /help lists the commands.",
             terminal.model_line()
         )?;
@@ -39,7 +40,7 @@ pub fn run(args: &ChatArgs) -> Result<(), CliError> {
             Ok(AfterLine::Read) => {}
             Ok(AfterLine::Leave) => break,
             // A question that failed is no reason to leave; an output that is gone is.
-            Err(CliError::Message(message)) => note(&message)?,
+            Err(error @ CliError::Message(_)) => note(&error.sentence())?,
             Err(error) => return Err(error),
         }
     }
@@ -48,7 +49,7 @@ pub fn run(args: &ChatArgs) -> Result<(), CliError> {
 
 /// Says something that is no answer.
 fn note(text: &str) -> Result<(), CliError> {
-    Ok(writeln!(io::stderr(), "{}", visible(text))?)
+    Ok(writeln!(output::stderr(), "{text}")?)
 }
 
 /// What follows a line.
@@ -108,10 +109,15 @@ impl TerminalChat {
                     options.join(", ")
                 ))?;
             }
-            Typed::Unknown(name) => note(&format!(
-                "There is no command /{name} here. /help lists them; a message that begins with a slash is written \
-                 after a space."
-            ))?,
+            Typed::Unknown(name) => {
+                let names = SlashCommand::in_terminal().map(|it| it.name.text());
+                let suggestion = suggestion::likely(name, names)
+                    .map_or(String::new(), |name| format!(" Did you mean /{name}?"));
+                note(&format!(
+                    "There is no command /{name} here.{suggestion} /help lists them; a message that begins with a \
+                     slash is written after a space."
+                ))?;
+            }
         }
         Ok(AfterLine::Read)
     }
@@ -142,7 +148,7 @@ impl TerminalChat {
             SlashName::Model if argument.is_empty() => self.list_models(),
             SlashName::Model => self.use_model(argument),
             SlashName::Status => self.status(),
-            SlashName::Help => Ok(help(&mut io::stdout())?),
+            SlashName::Help => Ok(help(&mut output::stdout())?),
             // These are read in the window alone, and by the caller.
             SlashName::Theme | SlashName::Settings | SlashName::Quit => Ok(()),
         }
@@ -343,18 +349,18 @@ impl TerminalChat {
     fn model_line(&self) -> String {
         let engine = self.model.engine();
         let (summary, device) = (engine.summary(), engine.device());
-        format!("{}, {}", visible(&summary.name), device.name)
+        format!("{}, {}", on_one_line(&summary.name), device.name)
     }
 
     fn list_models(&self) -> Result<(), CliError> {
-        let mut out = io::stdout().lock();
+        let mut out = output::stdout();
         writeln!(
             out,
             "{} is in use. /model takes the name of one of these files:",
             self.model_line()
         )?;
         for file in models::here()? {
-            writeln!(out, "  {}", visible(&file.path.display().to_string()))?;
+            writeln!(out, "  {}", on_one_line(&file.path.display().to_string()))?;
         }
         Ok(())
     }
@@ -381,9 +387,9 @@ impl TerminalChat {
             .ended
             .as_ref()
             .map_or(0, |it| it.stats.prompt_tokens + it.stats.tokens);
-        let mut out = io::stdout().lock();
+        let mut out = output::stdout();
         writeln!(out, "{}", self.model_line())?;
-        writeln!(out, "{}", visible(&self.model.device_reason()))?;
+        writeln!(out, "{}", self.model.device_reason())?;
         writeln!(
             out,
             "Context: {} of {}",

@@ -1,6 +1,6 @@
 //! `goldcrest chats`: the chats with their ids.
 
-use std::io::{self, Write};
+use std::io::Write;
 
 use chat_files::without_bidi_controls;
 use jiff::Timestamp;
@@ -10,7 +10,8 @@ use serde_json::json;
 use super::args::ChatsArgs;
 use super::export::snapshot;
 use super::folders::data_folder;
-use super::output::{CliError, json as print_json, visible};
+use super::output::{self, CliError};
+use crate::visible::on_one_line;
 
 pub fn run(args: &ChatsArgs) -> Result<(), CliError> {
     let snapshot = snapshot(&data_folder()?)?;
@@ -26,17 +27,17 @@ pub fn run(args: &ChatsArgs) -> Result<(), CliError> {
                 "messages": messages,
             })
         });
-        return print_json(&chats.collect::<Vec<_>>());
+        return output::json(&chats.collect::<Vec<_>>());
     }
     let zone = TimeZone::system();
-    let mut out = io::stdout().lock();
+    let mut out = output::stdout();
     for (chat, messages) in chats {
         let day = Timestamp::from_second(chat.updated_at);
         let day = day.map_or(String::new(), |at| {
             at.to_zoned_datetime(zone.clone()).date().to_string()
         });
         let title = without_bidi_controls(&chat.title);
-        let (id, title) = (chat.id.0, visible(&title).replace('\n', " "));
+        let (id, title) = (chat.id.0, on_one_line(&title));
         writeln!(out, "{id:>6}  {day:<10}  {messages:>5}  {title}")?;
     }
     Ok(out.flush()?)

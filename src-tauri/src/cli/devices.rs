@@ -10,6 +10,7 @@ use serde::Serialize;
 use super::args::DevicesArgs;
 use super::load;
 use super::output::{self, CliError};
+use crate::visible::on_one_line;
 
 /// What `--json` prints.
 #[derive(Serialize)]
@@ -56,7 +57,7 @@ pub fn run(args: &DevicesArgs) -> Result<(), CliError> {
     if args.json {
         return output::json(&devices);
     }
-    let mut out = io::BufWriter::new(io::stdout().lock());
+    let mut out = output::stdout();
     write(&mut out, &devices)?;
     Ok(out.flush()?)
 }
@@ -79,7 +80,11 @@ fn write(out: &mut impl Write, it: &DeviceList) -> io::Result<()> {
         writeln!(
             out,
             "\ngpu:{}\n  {}, {}, {} {}",
-            gpu.id, gpu.name, gpu.kind, gpu.api, gpu.driver
+            gpu.id,
+            on_one_line(&gpu.name),
+            gpu.kind,
+            gpu.api,
+            on_one_line(&gpu.driver)
         )?;
         let sentence = if verdict.is_usable() {
             ""

@@ -12,11 +12,12 @@ use engine::Turn;
 use super::args::{ExportArgs, ExportFormat};
 use super::folders::data_folder;
 use super::interrupt::Interrupt;
-use super::output::CliError;
+use super::output::{self, CliError};
 use super::progress::ProgressLine;
 use crate::exporting::{ChatsAtOnce, Export, check_place};
 use crate::folders::Folders;
 use crate::instance;
+use crate::visible::on_one_line;
 
 pub fn run(args: &ExportArgs) -> Result<(), CliError> {
     let (ids, file) = args.chats_and_out().map_err(CliError::message)?;
@@ -46,7 +47,7 @@ pub fn run(args: &ExportArgs) -> Result<(), CliError> {
 }
 
 fn to_stdout(export: &Export, chats: &ChatsAtOnce, cancel: &AtomicBool) -> Result<(), CliError> {
-    let mut out = io::BufWriter::new(io::stdout().lock());
+    let mut out = io::BufWriter::new(output::content());
     let progress = &mut |_, _| !cancel.load(Ordering::Relaxed);
     match export.to(chats, &mut out, progress) {
         Ok(_) => Ok(out.flush()?),
@@ -79,7 +80,11 @@ fn to_file(
     } else {
         format!("{} chats", figures::count(count))
     };
-    writeln!(io::stderr(), "{chats} in {}", file.display())?;
+    writeln!(
+        output::stderr(),
+        "{chats} in {}",
+        on_one_line(&file.display().to_string())
+    )?;
     Ok(())
 }
 

@@ -1,7 +1,7 @@
 //! `goldcrest fetch`: a model from the network to the disk, by the program that downloads.
 
 use std::env;
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -17,6 +17,7 @@ use super::args::FetchArgs;
 use super::interrupt::Interrupt;
 use super::output::{self, CliError};
 use super::progress::ProgressLine;
+use crate::visible::on_one_line;
 
 /// How often Ctrl+C is looked for.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -57,21 +58,21 @@ pub fn run(args: &FetchArgs) -> Result<(), CliError> {
                     sha256: &sha256,
                 });
             }
-            let mut out = io::stdout().lock();
-            writeln!(out, "{}", output::visible(&file.display().to_string()))?;
+            let mut out = output::stdout();
+            writeln!(out, "{}", on_one_line(&file.display().to_string()))?;
             Ok(out.flush()?)
         }
         Some(DownloadEvent::Failed { message, .. }) => Err(CliError::message(message)),
         _ => {
             let kept = ::download::incomplete_bytes(&request).ok().flatten();
-            let name = output::visible(request.file_name()).into_owned();
+            let name = on_one_line(request.file_name()).into_owned();
             let kept = match kept {
                 Some(kept) => format!("{} MB of {name} are kept", megabytes(kept)),
                 None => format!("Nothing of {name} was downloaded yet"),
             };
             // A terminal that is gone is no reason to fail.
             let _ = writeln!(
-                io::stderr(),
+                output::stderr(),
                 "goldcrest: stopped. {kept}; the same command goes on from there."
             );
             Err(CliError::Interrupted)
@@ -109,7 +110,7 @@ fn follow(
                 if reason.as_ref() != Some(&message) {
                     bar.clear();
                     // A terminal that is gone is no reason to fail.
-                    let _ = writeln!(io::stderr(), "goldcrest: {}", output::visible(&message));
+                    let _ = writeln!(output::stderr(), "goldcrest: {message}");
                     reason = Some(message);
                 }
                 bar.show(format!("Next try in {seconds} s"), shown.0, shown.1);

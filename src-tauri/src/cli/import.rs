@@ -1,6 +1,6 @@
 //! `goldcrest import`: chats from files, all or none.
 
-use std::io::{self, Write};
+use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use chat_files::{Item, OnProgress};
 use super::args::ImportArgs;
 use super::folders::data_folder;
 use super::interrupt::Interrupt;
-use super::output::CliError;
+use super::output::{self, CliError};
 use super::progress::ProgressLine;
 use crate::instance;
 use crate::wire::Imported;
@@ -53,7 +53,7 @@ pub fn run(args: &ImportArgs) -> Result<(), CliError> {
 /// What was imported to its end counts, even where Ctrl+C came in the middle of that.
 fn ended(added: Result<Option<Imported>, Failure>) -> Result<(), CliError> {
     match added.map_err(|failure| CliError::message(failure.message))? {
-        Some(imported) => Ok(writeln!(io::stderr(), "{}", imported.message)?),
+        Some(imported) => Ok(writeln!(output::stderr(), "{}", imported.message)?),
         None => Err(CliError::Interrupted),
     }
 }

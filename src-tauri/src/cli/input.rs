@@ -1,6 +1,6 @@
 //! What a person types: on a terminal a line that can be edited, with the lines before it and the commands at hand.
 
-use std::io::{self, BufRead, IsTerminal, Write};
+use std::io::{self, IsTerminal, StdinLock, Write};
 
 use rustyline::completion::Completer;
 use rustyline::error::ReadlineError;
@@ -10,22 +10,23 @@ use rustyline::history::MemHistory;
 use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{Config, Context, Editor, Helper};
 
-use super::output::CliError;
+use super::output::{self, CliError};
+use super::text::PipedLines;
 
 const PROMPT: &str = "› ";
 
 pub enum Input {
     /// The history ends with the program: a conversation in the terminal is not kept.
     Terminal(Box<Editor<Commands, MemHistory>>),
-    /// Lines as they are.
-    Piped,
+    /// PipedLines as they are.
+    Piped(PipedLines<StdinLock<'static>>),
 }
 
 impl Input {
     /// Reads what is typed where input and output are a terminal. The names of `commands` are completed by the Tab key.
     pub fn new(commands: impl Iterator<Item = &'static str>) -> Result<Self, CliError> {
-        if !io::stdin().is_terminal() || !io::stdout().is_terminal() {
-            return Ok(Self::Piped);
+        if !io::stdin().is_terminal() || !output::is_terminal() {
+            return Ok(Self::Piped(PipedLines::of(io::stdin().lock())));
         }
         let config = Config::builder().auto_add_history(true).build();
         let mut editor = Editor::with_history(config, MemHistory::new()).map_err(unreadable)?;
@@ -41,18 +42,24 @@ impl Input {
     pub fn read(&mut self) -> Result<Option<String>, CliError> {
         match self {
             Self::Terminal(editor) => read_typed(editor),
-            Self::Piped => {
-                let mut line = String::new();
-                let read = io::stdin().lock().read_line(&mut line);
-                let read = read.map_err(|error| unreadable(error.into()))?;
-                Ok((read > 0).then_some(line))
+            Self::Piped(lines) => {
+                let Some((line, is_utf8)) = lines.next()? else {
+                    return Ok(None);
+                };
+                if !is_utf8 {
+                    writeln!(
+                        output::stderr(),
+                        "A line of the input is not UTF-8: what cannot be read of it is \u{fffd}."
+                    )?;
+                }
+                Ok(Some(line))
             }
         }
     }
 }
 
 fn read_typed(editor: &mut Editor<Commands, MemHistory>) -> Result<Option<String>, CliError> {
-    writeln!(io::stdout())?;
+    writeln!(output::stdout())?;
     let mut interrupted = false;
     loop {
         match editor.readline(PROMPT) {
@@ -61,7 +68,7 @@ fn read_typed(editor: &mut Editor<Commands, MemHistory>) -> Result<Option<String
             Err(ReadlineError::Interrupted) if interrupted => return Err(CliError::Interrupted),
             Err(ReadlineError::Interrupted) => {
                 interrupted = true;
-                writeln!(io::stdout(), "Ctrl+C again, or Ctrl+D, leaves.")?;
+                writeln!(output::stdout(), "Ctrl+C again, or Ctrl+D, leaves.")?;
             }
             Err(error) => return Err(unreadable(error)),
         }

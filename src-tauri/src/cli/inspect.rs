@@ -7,6 +7,7 @@ use figures::tokens;
 
 use super::args::InspectArgs;
 use super::output::{self, CliError};
+use crate::visible::on_one_line;
 
 pub fn run(args: &InspectArgs) -> Result<(), CliError> {
     let inspection = Inspection::of(&args.file, Some(args.context as usize))
@@ -14,11 +15,8 @@ pub fn run(args: &InspectArgs) -> Result<(), CliError> {
     if args.json {
         return output::json(&inspection);
     }
-    let mut text = Vec::new();
-    write(&mut text, &inspection)?;
-    let mut out = io::stdout().lock();
-    // Names and values are untrusted.
-    out.write_all(output::visible(&String::from_utf8_lossy(&text)).as_bytes())?;
+    let mut out = output::stdout();
+    write(&mut out, &inspection)?;
     Ok(out.flush()?)
 }
 
@@ -34,7 +32,7 @@ fn write(out: &mut impl Write, it: &Inspection) -> io::Result<()> {
 
     writeln!(out, "\nMetadata")?;
     for (key, value) in &it.metadata {
-        writeln!(out, "  {key} = {}", shown(value))?;
+        writeln!(out, "  {} = {}", on_one_line(key), shown(value))?;
     }
 
     writeln!(out, "\nTensors")?;
@@ -43,7 +41,7 @@ fn write(out: &mut impl Write, it: &Inspection) -> io::Result<()> {
         writeln!(
             out,
             "  {:<28} {:<5} {:>16} {:>12} bytes",
-            tensor.name,
+            on_one_line(&tensor.name),
             tensor.ty,
             dims.join(" × "),
             tensor.bytes

@@ -1,6 +1,6 @@
 //! Which file is meant, and loading it.
 
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use ::devices::{
 use engine::{CpuLevel, Engine, LoadOptions, ModelFile, TemplateSandbox, TemplateUse};
 
 use super::args::{DeviceArg, ModelArgs, PlaceArgs};
-use super::output::CliError;
+use super::output::{self, CliError};
 use super::progress::ProgressLine;
 use crate::folders::Folders;
 use crate::{demo_model, environment, sandbox};
@@ -126,7 +126,7 @@ pub fn tell_of_template(origin: TemplateUse) {
     if origin == TemplateUse::Unknown {
         // A terminal that is gone needs no words.
         let _ = writeln!(
-            io::stderr(),
+            output::stderr(),
             "The file's chat template is unknown: the built-in SmolLM3 protocol is used (--own-template uses the file's)."
         );
     }
@@ -136,7 +136,7 @@ pub fn tell_of_template(origin: TemplateUse) {
 fn tell_of_context(note: Option<&str>) {
     if let Some(note) = note {
         // A terminal that is gone needs no words.
-        let _ = writeln!(io::stderr(), "{note}");
+        let _ = writeln!(output::stderr(), "{note}");
     }
 }
 
@@ -144,7 +144,7 @@ fn tell_of_context(note: Option<&str>) {
 pub fn tell_of_check() {
     // A terminal that is gone needs no words.
     let _ = writeln!(
-        io::stderr(),
+        output::stderr(),
         "Checking the GPU, once for this model and driver…"
     );
 }

@@ -14,8 +14,9 @@ use figures::{count, tokens};
 use super::args::{ModelsArgs, PlaceArgs};
 use super::folders::data_folder;
 use super::load;
-use super::output::{self, CliError, visible};
+use super::output::{self, CliError};
 use crate::models::{ModelPlaces, machine_name, settings_name};
+use crate::visible::on_one_line;
 
 /// The model files on this computer.
 pub fn here() -> Result<Vec<FoundFile>, CliError> {
@@ -52,7 +53,7 @@ pub fn run(args: &ModelsArgs) -> Result<(), CliError> {
     if args.json {
         return output::json(&entries);
     }
-    let mut out = io::BufWriter::new(io::stdout().lock());
+    let mut out = output::stdout();
     for entry in &entries {
         write(&mut out, entry)?;
     }
@@ -101,16 +102,16 @@ fn write(out: &mut impl Write, entry: &ModelEntry) -> io::Result<()> {
         Authenticity::Unchecked => ", not checked",
         Authenticity::Unlisted => "",
     };
-    let (name, quantisation) = (visible(&entry.name), visible(&entry.quantisation));
+    let (name, quantisation) = (on_one_line(&entry.name), on_one_line(&entry.quantisation));
     let megabytes = count(usize::try_from(entry.bytes.div_ceil(1_000_000)).unwrap_or(usize::MAX));
     writeln!(out, "{name} {quantisation}, {megabytes} MB{authenticity}")?;
     match (&entry.file, entry.place, &entry.address) {
-        (Some(file), Some(place), _) => writeln!(out, "  {}: {}", place.name(), visible(file))?,
+        (Some(file), Some(place), _) => writeln!(out, "  {}: {}", place.name(), on_one_line(file))?,
         (_, _, Some(address)) => writeln!(out, "  not here; {address}")?,
         _ => {}
     }
     for sentence in entry.problem.iter().chain(&entry.note) {
-        writeln!(out, "  {}", visible(sentence))?;
+        writeln!(out, "  {}", on_one_line(sentence))?;
     }
     if let Some(forecast) = &entry.forecast {
         let memory = count(usize::try_from(forecast.memory_bytes >> 20).unwrap_or(usize::MAX));

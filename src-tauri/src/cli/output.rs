@@ -1,8 +1,18 @@
 //! Where words go: answers to stdout, everything else to stderr, and an exit code at the end.
+//!
+//! All that a subcommand prints goes through [`stdout`] or [`stderr`], which escape what a terminal obeys; only
+//! [`content`] and [`reasoning`] let a text through as it is, to a pipe.
 
 use std::borrow::Cow;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Stderr, Stdout, Write};
 use std::process::ExitCode;
+
+use figures::count;
+
+use crate::visible::{Visible, is_obeyed, on_one_line, replaced, visible};
+
+/// Characters of a failure that are printed: what is wrong in a file may be quoted whole.
+const FAILURE_LENGTH: usize = 2_000;
 
 /// Why a subcommand failed: one sentence for the person.
 #[derive(Debug, thiserror::Error)]
@@ -25,6 +35,55 @@ impl CliError {
     pub fn file(path: &std::path::Path, error: impl std::fmt::Display) -> Self {
         Self::Message(format!("{}: {error}", path.display()))
     }
+
+    /// The failure on a line that fits on a screen.
+    pub fn sentence(&self) -> String {
+        let mut sentence = on_one_line(&self.to_string()).into_owned();
+        if let Some((end, _)) = sentence.char_indices().nth(FAILURE_LENGTH) {
+            let rest = sentence[end..].chars().count();
+            sentence.truncate(end);
+            sentence.push_str(&format!(
+                "… ({} more characters are not shown)",
+                count(rest)
+            ));
+        }
+        sentence
+    }
+}
+
+/// What a person reads.
+pub fn stdout() -> Visible<Stdout> {
+    Visible(io::stdout())
+}
+
+/// What is no answer.
+pub fn stderr() -> Visible<Stderr> {
+    Visible(io::stderr())
+}
+
+/// A text that is itself the result: byte for byte on a pipe, and visible on a terminal.
+pub fn content() -> Box<dyn Write> {
+    if is_terminal() {
+        Box::new(stdout())
+    } else {
+        Box::new(io::stdout())
+    }
+}
+
+/// A piece of reasoning: byte for byte on a pipe; visible, and dimmed, on a terminal.
+pub fn reasoning(piece: &str) -> io::Result<()> {
+    let mut out = io::stderr();
+    if out.is_terminal() {
+        write!(out, "\x1b[2m{}\x1b[0m", visible(piece))?;
+    } else {
+        write!(out, "{piece}")?;
+    }
+    out.flush()
+}
+
+/// Whether stdout is a terminal.
+pub fn is_terminal() -> bool {
+    io::stdout().is_terminal()
 }
 
 /// Prints the failure, if any. A reader that went away (`goldcrest … | head`) is none.
@@ -41,7 +100,7 @@ pub fn exit_code_or(failure: ExitCode, result: Result<(), CliError>) -> ExitCode
         }
         Err(CliError::Interrupted) => ExitCode::from(130),
         Err(error) => {
-            let _ = writeln!(io::stderr(), "goldcrest: {}", visible(&error.to_string()));
+            let _ = writeln!(stderr(), "goldcrest: {}", error.sentence());
             failure
         }
     }
@@ -50,7 +109,7 @@ pub fn exit_code_or(failure: ExitCode, result: Result<(), CliError>) -> ExitCode
 /// Prints one value as JSON on a line of its own.
 pub fn json(value: &impl serde::Serialize) -> Result<(), CliError> {
     let text = serde_json::to_string(value).map_err(io::Error::from)?;
-    let mut out = io::stdout().lock();
+    let mut out = stdout();
     writeln!(out, "{}", as_json(&text))?;
     Ok(out.flush()?)
 }
@@ -58,53 +117,50 @@ pub fn json(value: &impl serde::Serialize) -> Result<(), CliError> {
 /// JSON escapes the first control characters, and may escape the others too.
 fn as_json(text: &str) -> Cow<'_, str> {
     replaced(text, |character| {
-        character
-            .is_control()
-            .then(|| format!("\\u{:04x}", u32::from(character)))
+        is_obeyed(character).then(|| format!("\\u{:04x}", u32::from(character)))
     })
-}
-
-/// A text of unknown origin as a terminal may show it: control characters, which could set its title or write to the
-/// clipboard, are spelt out. Lines and tabs stay.
-pub fn visible(text: &str) -> Cow<'_, str> {
-    replaced(text, |character| {
-        (character.is_control() && !matches!(character, '\n' | '\t'))
-            .then(|| character.escape_default().to_string())
-    })
-}
-
-fn replaced(text: &str, other: impl Fn(char) -> Option<String>) -> Cow<'_, str> {
-    if text.chars().all(|character| other(character).is_none()) {
-        return Cow::Borrowed(text);
-    }
-    let characters = text.chars();
-    Cow::Owned(
-        characters
-            .map(|character| other(character).unwrap_or_else(|| character.to_string()))
-            .collect(),
-    )
 }
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     #[test]
-    fn what_a_terminal_would_obey_is_spelt_out() {
-        assert_eq!(visible("Grüße,\n\t你好"), "Grüße,\n\t你好");
-        assert_eq!(
-            visible("a\u{1b}]52;c;eA==\u{7}b\u{9b}31m\r\u{7f}"),
-            "a\\u{1b}]52;c;eA==\\u{7}b\\u{9b}31m\\r\\u{7f}"
-        );
+    fn json_holds_nothing_that_a_terminal_obeys_and_says_the_same() {
+        let value = serde_json::json!({ "a\u{9b}": "\u{1b}\u{7f}\n\u{202e}" });
+        let text = serde_json::to_string(&value).expect("plain data");
+        let printed = as_json(&text);
+        assert!(!printed.contains(is_obeyed));
+        let read: serde_json::Value = serde_json::from_str(&printed).expect("JSON");
+        assert_eq!(read, value);
     }
 
     #[test]
-    fn json_holds_no_control_character_and_says_the_same() {
-        let value = serde_json::json!({ "a\u{9b}": "\u{1b}\u{7f}\n" });
-        let text = serde_json::to_string(&value).expect("plain data");
-        let printed = as_json(&text);
-        assert!(!printed.contains(char::is_control));
-        let read: serde_json::Value = serde_json::from_str(&printed).expect("JSON");
-        assert_eq!(read, value);
+    fn a_long_failure_is_cut_and_says_so() {
+        let whole = "ü".repeat(FAILURE_LENGTH);
+        assert_eq!(CliError::message(&*whole).sentence(), whole);
+        let long = CliError::message("ü".repeat(FAILURE_LENGTH + 1_234)).sentence();
+        assert_eq!(long, whole + "… (1,234 more characters are not shown)");
+    }
+
+    /// A subcommand that printed by itself would print names raw.
+    #[test]
+    fn this_file_alone_has_the_streams() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/cli");
+        let mut files = 0;
+        for entry in std::fs::read_dir(folder).expect("the subcommands") {
+            let path = entry.expect("an entry").path();
+            if path.ends_with("output.rs") || path.is_dir() {
+                continue;
+            }
+            let source = std::fs::read_to_string(&path).expect("UTF-8");
+            for stream in ["io::stdout(", "io::stderr("] {
+                assert!(!source.contains(stream), "{}: {stream})", path.display());
+            }
+            files += 1;
+        }
+        assert!(files > 15, "{files} files were read");
     }
 }

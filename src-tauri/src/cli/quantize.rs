@@ -31,7 +31,7 @@ pub fn run(args: &QuantizeArgs) -> Result<(), CliError> {
     if args.json {
         return output::json(&report);
     }
-    let mut out = io::stdout().lock();
+    let mut out = output::stdout();
     write(&mut out, &report)?;
     Ok(out.flush()?)
 }

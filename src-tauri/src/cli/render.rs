@@ -1,8 +1,7 @@
 //! `goldcrest render`: the exact prompt that a template makes, byte for byte but on a terminal.
 
-use std::borrow::Cow;
 use std::fs;
-use std::io::{self, IsTerminal, Write};
+use std::io::Write;
 use std::path::Path;
 
 use engine::{ChatTemplate, Gguf};
@@ -11,8 +10,8 @@ use serde_json::Value;
 
 use super::args::RenderArgs;
 use super::load;
-use super::output::CliError;
-use super::output::visible;
+use super::output::{self, CliError};
+use super::text;
 
 pub fn run(args: &RenderArgs) -> Result<(), CliError> {
     let (context, today) = read_messages(&args.messages)?;
@@ -21,19 +20,14 @@ pub fn run(args: &RenderArgs) -> Result<(), CliError> {
         Some(file) => CliError::file(file, error),
         None => CliError::message(error.to_string()),
     })?;
-    let mut out = io::stdout().lock();
-    let shown = if out.is_terminal() {
-        visible(&prompt)
-    } else {
-        Cow::Borrowed(&*prompt)
-    };
-    out.write_all(shown.as_bytes())?;
+    let mut out = output::content();
+    out.write_all(prompt.as_bytes())?;
     Ok(out.flush()?)
 }
 
 fn template(args: &RenderArgs) -> Result<ChatTemplate, CliError> {
     if let Some(file) = &args.template {
-        let source = fs::read_to_string(file).map_err(|error| CliError::file(file, error))?;
+        let source = read(file)?;
         return Ok(ChatTemplate::of_file(Some(&source), load::sandbox(true)?));
     }
     let file = load::file(args.model.as_deref())?;
@@ -44,12 +38,16 @@ fn template(args: &RenderArgs) -> Result<ChatTemplate, CliError> {
     Ok(template)
 }
 
+fn read(file: &Path) -> Result<String, CliError> {
+    let bytes = fs::read(file).map_err(|error| CliError::file(file, error))?;
+    text::decoded(bytes).map_err(|error| CliError::file(file, error))
+}
+
 /// The template's variables, and the day: `{"context": {…}, "today": "2026-03-05"}`, or the
 /// variables alone, for today.
 fn read_messages(file: &Path) -> Result<(Value, Date), CliError> {
-    let bytes = fs::read(file).map_err(|error| CliError::file(file, error))?;
     let mut value: Value =
-        serde_json::from_slice(&bytes).map_err(|error| CliError::file(file, error))?;
+        serde_json::from_str(&read(file)?).map_err(|error| CliError::file(file, error))?;
     let Some(object) = value.as_object_mut() else {
         return Err(CliError::file(
             file,

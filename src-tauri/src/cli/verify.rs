@@ -15,6 +15,7 @@ use super::output::{self, CliError};
 use super::progress::ProgressLine;
 use crate::model_check::{CheckDistance, CheckLine, CheckReport, ModelCheckStep};
 use crate::verify::{Parting, Subject, VerifyReport, VerifyStage, percent};
+use crate::visible::on_one_line;
 
 /// Where they do not agree; and where they cannot be compared.
 const DISAGREE: u8 = 1;
@@ -127,11 +128,8 @@ fn print(args: &VerifyArgs, report: &VerifyReport) -> Result<(), CliError> {
     if args.json {
         return output::json(report);
     }
-    let mut text = Vec::new();
-    write(&mut text, report)?;
-    let mut out = io::stdout().lock();
-    // Names and tokens are untrusted.
-    out.write_all(output::visible(&String::from_utf8_lossy(&text)).as_bytes())?;
+    let mut out = output::stdout();
+    write(&mut out, report)?;
     Ok(out.flush()?)
 }
 
@@ -139,7 +137,9 @@ fn write(out: &mut impl Write, it: &VerifyReport) -> io::Result<()> {
     writeln!(
         out,
         "{}, {}, on {}",
-        it.model, it.quantisation, it.device_name
+        on_one_line(&it.model),
+        it.quantisation,
+        it.device_name
     )?;
     writeln!(
         out,

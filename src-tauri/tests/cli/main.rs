@@ -11,9 +11,12 @@ use serde_json::{Value, json};
 mod data;
 mod environment;
 mod fetch;
+mod hostile_names;
+
 mod models;
 mod presets;
 mod quantize;
+mod stdin;
 mod terminal;
 mod tokenize;
 mod verify;
@@ -41,7 +44,7 @@ fn run<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Output {
     goldcrest().args(args).output().expect("the binary starts")
 }
 
-fn run_with_input(args: &[&str], input: &str) -> Output {
+fn run_with_input(args: &[&str], input: impl AsRef<[u8]>) -> Output {
     let mut child = goldcrest()
         .args(args)
         .stdin(Stdio::piped())
@@ -50,7 +53,7 @@ fn run_with_input(args: &[&str], input: &str) -> Output {
         .spawn()
         .expect("the binary starts");
     let mut stdin = child.stdin.take().expect("piped");
-    stdin.write_all(input.as_bytes()).expect("taken");
+    stdin.write_all(input.as_ref()).expect("taken");
     drop(stdin);
     child.wait_with_output().expect("it ends")
 }
@@ -484,6 +487,8 @@ fn wrong_usage_has_an_exit_status_of_its_own() {
         vec!["ask", "--temperature", "NaN", "Hi"],
         vec!["ask", "--temperature", "1e-45", "Hi"],
         vec!["ask", "--threads", "65535", "Hi"],
+        vec!["ask", "--temperature", "5.5", "Hi"],
+        vec!["ask", "--top-k", "200001", "Hi"],
         vec!["ask", "--top-p", "2", "Hi"],
         vec!["ask", "--max-tokens", "0", "Hi"],
         vec!["ask", "--device", "abacus", "Hi"],

@@ -1,0 +1,85 @@
+//! Text of unknown origin, for a terminal or the log.
+
+use std::borrow::Cow;
+use std::io::{self, Write};
+
+/// Escapes the characters that a terminal obeys, which could set its title, write to the clipboard, or show letters in
+/// another order. Lines and tabs stay.
+pub fn visible(text: &str) -> Cow<'_, str> {
+    replaced(text, |character| {
+        (is_obeyed(character) && !matches!(character, '\n' | '\t'))
+            .then(|| character.escape_default().to_string())
+    })
+}
+
+/// The same for a name, which cannot begin a line of its own either.
+pub fn on_one_line(text: &str) -> Cow<'_, str> {
+    replaced(text, |character| {
+        (is_obeyed(character) || matches!(character, '\u{2028}' | '\u{2029}'))
+            .then(|| character.escape_default().to_string())
+    })
+}
+
+/// Control characters, and those that embed, override or isolate a direction of writing. The marks of Arabic and Hebrew
+/// texts, which move no other letters, are none.
+pub fn is_obeyed(character: char) -> bool {
+    character.is_control() || matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// `text` with `other` in the place of the characters for which there is one.
+pub fn replaced(text: &str, other: impl Fn(char) -> Option<String>) -> Cow<'_, str> {
+    if text.chars().all(|character| other(character).is_none()) {
+        return Cow::Borrowed(text);
+    }
+    let characters = text.chars();
+    Cow::Owned(
+        characters
+            .map(|character| other(character).unwrap_or_else(|| character.to_string()))
+            .collect(),
+    )
+}
+
+/// A writer that makes everything [`visible`].
+pub struct Visible<W>(pub W);
+
+impl<W: Write> Write for Visible<W> {
+    /// Formatting hands over whole strings, so no character is cut in two.
+    fn write(&mut self, text: &[u8]) -> io::Result<usize> {
+        let shown = String::from_utf8_lossy(text);
+        self.0.write_all(visible(&shown).as_bytes())?;
+        Ok(text.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_terminal_would_obey_is_escaped() {
+        assert_eq!(visible("Grüße,\n\t你好"), "Grüße,\n\t你好");
+        assert_eq!(visible("\u{200f}שלום"), "\u{200f}שלום");
+        assert_eq!(
+            visible("a\u{1b}]52;c;eA==\u{7}b\u{9b}31m\r\u{7f}\u{202e}c\u{2066}"),
+            "a\\u{1b}]52;c;eA==\\u{7}b\\u{9b}31m\\r\\u{7f}\\u{202e}c\\u{2066}"
+        );
+    }
+
+    #[test]
+    fn a_name_stays_on_its_line() {
+        let name = "a\nb\tc\u{2028}d\u{85}e";
+        assert_eq!(on_one_line(name), "a\\nb\\tc\\u{2028}d\\u{85}e");
+    }
+
+    #[test]
+    fn a_writer_makes_all_that_it_takes_visible() {
+        let mut out = Visible(Vec::new());
+        writeln!(out, "{}: {:>4}é", "\u{1b}[2J", "\u{7}").expect("it is memory");
+        let text = String::from_utf8(out.0).expect("UTF-8");
+        assert_eq!(text, "\\u{1b}[2J:    \\u{7}é\n");
+    }
+}
