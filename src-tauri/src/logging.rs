@@ -11,6 +11,8 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer, fmt};
 
+use crate::visible::on_one_line;
+
 const PREFIX: &str = "goldcrest";
 const SUFFIX: &str = "log";
 const DAYS_KEPT: usize = 7;
@@ -30,7 +32,7 @@ pub fn to_files(folder: &Path) -> io::Result<()> {
     let file = DailyFile::open(folder, today())?;
     let file = fmt::layer()
         .with_ansi(false)
-        .with_writer(Mutex::new(file))
+        .with_writer(Mutex::new(EventLines(file)))
         .with_filter(EnvFilter::new(FILE_LEVEL));
     tracing_subscriber::registry()
         .with(file)
@@ -55,6 +57,23 @@ fn today() -> Date {
         .timestamp()
         .to_zoned_datetime(jiff::tz::TimeZone::UTC)
         .date()
+}
+
+/// A line for each event: a file's name in it can neither begin another line nor speak to the terminal that shows it.
+struct EventLines<W>(W);
+
+impl<W: Write> Write for EventLines<W> {
+    /// An event comes whole.
+    fn write(&mut self, event: &[u8]) -> io::Result<usize> {
+        let text = String::from_utf8_lossy(event);
+        let line = on_one_line(text.strip_suffix('\n').unwrap_or(&text));
+        self.0.write_all(format!("{line}\n").as_bytes())?;
+        Ok(event.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
 }
 
 /// A file a day, readable to its user alone. tracing-appender's has no say in who may read it.
@@ -122,15 +141,25 @@ where
     S: tracing::Subscriber + for<'a> tracing_subscriber::registry::LookupSpan<'a>,
 {
     let filter = EnvFilter::try_from_default_env().ok()?;
-    Some(fmt::layer().with_writer(io::stderr).with_filter(filter))
+    let lines = fmt::layer()
+        .with_ansi(false)
+        .with_writer(|| EventLines(io::stderr()));
+    Some(lines.with_filter(filter))
 }
 
 fn log_panics() {
     let before = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
-        tracing::error!("{panic}");
+        let at = panic.location().map(ToString::to_string);
+        tracing::error!(at, "panicked: {}", without_quotes(panic.payload_as_str()));
         before(panic);
     }));
+}
+
+/// A panic in the middle of a character quotes the text that was cut, which may be a chat's.
+fn without_quotes(panic: Option<&str>) -> &str {
+    let message = panic.unwrap_or("unknown cause");
+    message.split(" of `").next().unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -138,6 +167,37 @@ mod tests {
     use jiff::civil::date;
 
     use super::*;
+
+    #[test]
+    fn an_event_is_one_line_whatever_is_named_in_it() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = DailyFile::open(folder.path(), today()).expect("opened");
+        let layer = fmt::layer()
+            .with_ansi(false)
+            .with_writer(Mutex::new(EventLines(file)));
+        let name = "x\0\u{1b}]0;t\u{7}\n2026-01-01T00:00:00Z  INFO forged\u{202e}";
+        tracing::subscriber::with_default(tracing_subscriber::registry().with(layer), || {
+            tracing::warn!(file = %name, "{name}");
+        });
+        let text = std::fs::read_to_string(file_of_today(folder.path())).expect("UTF-8");
+        assert_eq!(text.lines().count(), 1, "{text:?}");
+        let line = text.strip_suffix('\n').expect("it ends");
+        assert!(!line.contains(crate::visible::is_obeyed), "{line:?}");
+        assert_eq!(line.matches("\\u{202e}").count(), 2, "{line}");
+    }
+
+    #[test]
+    fn a_panic_in_the_log_does_not_quote_a_text() {
+        let text = std::hint::black_box("ärger mit Otto");
+        let cut = std::panic::catch_unwind(|| text[1..].len()).expect_err("it panics");
+        let message = cut.downcast_ref::<String>().expect("a message");
+        assert!(message.contains("Otto"), "{message}");
+        let logged = without_quotes(Some(message));
+        assert!(
+            logged.contains("char boundary") && !logged.contains("Otto"),
+            "{logged}"
+        );
+    }
 
     #[test]
     fn there_is_a_private_file_a_day_and_seven_are_kept() {

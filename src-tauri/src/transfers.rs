@@ -97,7 +97,7 @@ impl Transfers {
             )),
         };
         if let Err(failure) = begun {
-            tracing::warn!(%failure, "the chats that were dropped are not imported");
+            tracing::warn!(code = ?failure.code, "the chats that were dropped are not imported");
             let message = failure.message;
             let state = TransferState::Refused { message };
             send(events, TransferKind::Import, state);

@@ -285,6 +285,59 @@ fn a_transfer_that_panics_ends_and_another_begins() {
     assert_eq!(ended(&events)["name"], "cancelled");
 }
 
+const LOGGED: &str = "GOLDCREST_TEST_IMPORT";
+
+/// A log is of the whole process.
+#[test]
+#[ignore = "the child process of the test below"]
+fn imports_what_is_broken_and_logs() {
+    let folder = PathBuf::from(std::env::var_os(LOGGED).expect("the parent names it"));
+    crate::logging::to_files(&folder.join("logs")).expect("a log");
+    let window = on_file();
+    let events = listen(&window);
+    for name in ["broken.jsonl", "broken.json", "wrong.json"] {
+        crate::given_files::take_drop(window.app.handle(), vec![folder.join(name)]);
+        ended(&events);
+    }
+}
+
+#[test]
+fn no_word_of_a_chat_reaches_the_log() {
+    const SECRET: &str = "Zanzibar";
+    let folder = tempfile::tempdir().expect("a folder");
+    let write = |name: &str, text: String| {
+        std::fs::write(folder.path().join(name), text).expect("written");
+    };
+    let header = r#"{"format":"goldcrest-chats","version":1}"#;
+    write("broken.jsonl", format!("{header}\n{{\"chat\":{SECRET}\n"));
+    write(
+        "broken.json",
+        format!(r#"[{{"uuid":"1","name":"{SECRET}","chat_messages":["{SECRET}"#),
+    );
+    write(
+        "wrong.json",
+        format!(r#"[{{"uuid":"{SECRET}","name":7,"chat_messages":"{SECRET}"}}]"#),
+    );
+    let child = std::process::Command::new(std::env::current_exe().expect("this program"))
+        .args([
+            "--ignored",
+            "--exact",
+            "tests::data::imports_what_is_broken_and_logs",
+        ])
+        .env(LOGGED, folder.path())
+        .output()
+        .expect("it starts");
+    let said = String::from_utf8_lossy(&child.stdout).into_owned();
+    assert!(
+        child.status.success() && said.contains("1 passed"),
+        "{said}"
+    );
+    let log = crate::logging::file_of_today(&folder.path().join("logs"));
+    let log = std::fs::read_to_string(log).expect("a log");
+    assert!(log.contains("failed"), "{log}");
+    assert!(!log.contains(SECRET), "{log}");
+}
+
 #[test]
 fn a_backup_is_made_listed_and_restored() {
     let window = on_file();

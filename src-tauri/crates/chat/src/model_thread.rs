@@ -187,7 +187,7 @@ impl IdleWork {
         }
         // What waits for the disk waits on where something else has failed.
         self.remains = step
-            .inspect_err(|failure| tracing::debug!(%failure, "idle work failed"))
+            .inspect_err(|failure| tracing::debug!(code = failure.code.name(), "idle work failed"))
             .unwrap_or(!panicked);
     }
 }
@@ -304,7 +304,8 @@ pub(crate) fn catch_panic<T>(
         Ok(result) => (result, false),
         Err(panic) => {
             let cause = cause(panic.as_ref());
-            tracing::error!(cause, "the model panicked");
+            // The hook for panics logs it, without the text that one may quote.
+            tracing::error!("the model panicked");
             (
                 Err(Failure::new(
                     code,
@@ -323,7 +324,7 @@ fn log_panic(act: impl FnOnce()) {
     });
 }
 
-pub(crate) fn cause(panic: &(dyn Any + Send)) -> &str {
+fn cause(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str))
         .unwrap_or("unknown cause")

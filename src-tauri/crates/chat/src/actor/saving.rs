@@ -84,7 +84,9 @@ impl ChatActor {
                 chat,
                 message: Box::new(Message { seq, ..message }),
             }),
-            Err(failure) => tracing::error!(%failure, "an answer cannot be shown"),
+            Err(failure) => {
+                tracing::error!(code = failure.code.name(), "an answer cannot be shown")
+            }
         }
     }
 

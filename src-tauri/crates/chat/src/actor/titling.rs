@@ -21,7 +21,7 @@ impl ChatActor {
         match self.title_job(chat, answer) {
             Ok(Some(job)) => self.queue_job(job),
             Ok(None) => {}
-            Err(failure) => tracing::warn!(%failure, "no title was asked for"),
+            Err(failure) => tracing::warn!(code = failure.code.name(), "no title was asked for"),
         }
     }
 
@@ -64,7 +64,7 @@ impl ChatActor {
             Ok::<_, Failure>(())
         };
         if let Err(failure) = titled() {
-            tracing::warn!(%failure, "a title was not kept");
+            tracing::warn!(code = failure.code.name(), "a title was not kept");
         }
     }
 
