@@ -22,6 +22,8 @@ mod output;
 mod progress;
 mod quantize;
 mod render;
+mod suggestion;
+mod text;
 mod tokenize;
 mod verify;
 
@@ -29,9 +31,11 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::builder::{PathBufValueParser, TypedValueParser};
-use clap::{Parser, Subcommand};
+use clap::error::ErrorKind;
+use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::given_files::is_gguf;
+use crate::visible::on_one_line;
 use crate::{reference_process, sandbox, worker};
 use args::{
     AskArgs, BenchArgs, ChatArgs, ChatsArgs, DevicesArgs, ExportArgs, FetchArgs, GpuCheckArgs,
@@ -159,14 +163,44 @@ pub enum Command {
     Worker,
 }
 
+/// Reads the command line. A command that was mistyped is named before the flags behind it, which a file does not take.
+pub fn parse() -> Cli {
+    Cli::try_parse().unwrap_or_else(|error| {
+        let mut command = Cli::command();
+        let first = std::env::args_os().nth(1).unwrap_or_default();
+        let is_flag = first.as_encoded_bytes().starts_with(b"-");
+        if error.kind() != ErrorKind::UnknownArgument
+            || is_flag
+            || command.find_subcommand(&first).is_some()
+        {
+            error.exit()
+        }
+        match given_file(PathBuf::from(&first)) {
+            Ok(_) => error.exit(),
+            Err(reason) => {
+                let first = on_one_line(&first.to_string_lossy()).into_owned();
+                command
+                    .error(ErrorKind::InvalidValue, format!("`{first}`: {reason}"))
+                    .exit()
+            }
+        }
+    })
+}
+
 /// The path from wherever the app runs: a second start hands it to the first. What is neither a file nor called like a
 /// model is a command that was mistyped.
-fn given_file(file: PathBuf) -> Result<PathBuf, String> {
-    let file = std::path::absolute(file).map_err(|error| error.to_string())?;
+fn given_file(typed: PathBuf) -> Result<PathBuf, String> {
+    let file = std::path::absolute(&typed).map_err(|error| error.to_string())?;
     if is_gguf(&file) || file.exists() {
         return Ok(file);
     }
-    Err("there is no such command, and no such file".to_owned())
+    let command = Cli::command();
+    let shown = command.get_subcommands().filter(|it| !it.is_hide_set());
+    let likely = suggestion::likely(&typed.to_string_lossy(), shown.map(|it| it.get_name()));
+    let suggestion = likely.map_or(String::new(), |name| format!("; did you mean `{name}`?"));
+    Err(format!(
+        "there is no such command, and no such file{suggestion}"
+    ))
 }
 
 /// Runs a subcommand and says how it went.
@@ -205,10 +239,37 @@ pub fn converse(model: Option<PathBuf>) -> ExitCode {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
+    use engine::PARAMETERS;
+
+    use super::*;
 
     #[test]
     fn the_command_line_is_well_formed() {
-        super::Cli::command().debug_assert();
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn flags_have_the_ranges_of_the_table() {
+        for parameter in PARAMETERS {
+            let takes = |value: f64| {
+                let flag = format!("--{}={value}", parameter.flag);
+                Cli::try_parse_from(["goldcrest", "ask", &flag, "Hi"])
+            };
+            for bound in [parameter.min, parameter.max] {
+                assert!(takes(bound).is_ok(), "{}: {bound}", parameter.flag);
+            }
+            for beyond in [parameter.min - 0.1, parameter.max + 1.0, f64::NAN] {
+                let refused = takes(beyond).expect_err(parameter.flag).to_string();
+                assert!(refused.contains(&parameter.range()), "{refused}");
+            }
+        }
+        let command = Cli::command();
+        let ask = command.find_subcommand("ask").expect("a subcommand");
+        for parameter in PARAMETERS {
+            let mut flags = ask.get_arguments();
+            let flag = flags.find(|it| it.get_long() == Some(parameter.flag));
+            let help = flag.and_then(|it| it.get_help()).expect("help").to_string();
+            assert!(help.contains(parameter.hint), "{help}");
+        }
     }
 }

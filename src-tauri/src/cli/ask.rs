@@ -1,6 +1,6 @@
 //! `goldcrest ask`: one question, one answer.
 
-use std::io::{self, Read};
+use std::io;
 use std::sync::atomic::AtomicBool;
 
 use engine::{
@@ -15,6 +15,7 @@ use super::interrupt::Interrupt;
 use super::load;
 use super::output::{self, CliError};
 use super::progress::ProgressLine;
+use super::text;
 use crate::reference_process::ReferenceProcess;
 
 /// What `--json` prints. Rates are in tokens a second, times in seconds.
@@ -130,14 +131,14 @@ fn open_candle(args: &ModelArgs) -> Result<Engine, CliError> {
 }
 
 fn question(prompt: &str) -> Result<String, CliError> {
-    if prompt != "-" {
-        return Ok(prompt.to_owned());
+    let (question, place) = match prompt {
+        "-" => (text::read_all(io::stdin().lock(), "stdin")?, " on stdin"),
+        prompt => (prompt.to_owned(), ""),
+    };
+    if question.trim().is_empty() {
+        return Err(CliError::message(format!("there is no question{place}")));
     }
-    let mut text = String::new();
-    io::stdin()
-        .read_to_string(&mut text)
-        .map_err(|error| CliError::message(format!("the question cannot be read: {error}")))?;
-    Ok(text)
+    Ok(question)
 }
 
 fn report<'a>(

@@ -10,6 +10,7 @@ use serde::Serialize;
 use super::args::TokenizeArgs;
 use super::load;
 use super::output::{self, CliError};
+use super::text;
 
 /// What `--json` prints of a text.
 #[derive(Serialize)]
@@ -58,6 +59,7 @@ fn each_text(
     each: &mut dyn FnMut(&str) -> Result<(), CliError>,
 ) -> Result<(), CliError> {
     let mut bytes = Vec::new();
+    text::skip_mark(&mut input).map_err(|error| CliError::file(name, error))?;
     for number in 1.. {
         bytes.clear();
         let read = input.read_until(separator, &mut bytes);

@@ -33,10 +33,11 @@ fn every_command_of_the_table_does_something_in_the_terminal() {
 fn a_message_that_begins_with_a_slash_is_answered_and_an_unknown_command_is_not() {
     let question = "/etc/hosts is what?";
     let answer = stdout(run(["ask", "--temperature", "0", "--no-think", question]));
-    let input = format!("/no_think\n/nonsense\n{question}\n");
+    let input = format!("/no_think\n/nonsense\n/sttaus\n{question}\n");
     let output = run_with_input(&["chat", "--temperature", "0"], &input);
     let errors = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(errors.contains("There is no command /nonsense"), "{errors}");
+    assert!(errors.contains("Did you mean /status?"), "{errors}");
     assert_eq!(stdout(output).trim(), answer.trim());
 }
 
@@ -129,9 +130,37 @@ fn a_file_by_itself_is_opened_in_the_terminal_where_there_is_no_display() {
 }
 
 #[test]
+fn a_byte_that_is_not_utf8_does_not_end_a_conversation() {
+    let question = format!("\u{feff}/no_think\nf\u{fc}r\n/new\n{QUESTION}\n");
+    // The ü as Latin-1 writes it.
+    let question = question.into_bytes();
+    let at = question.windows(2).position(|it| it == "\u{fc}".as_bytes());
+    let mut input = question;
+    let at = at.expect("it is there");
+    input.splice(at..at + 2, [0xfc]);
+    let output = run_with_input(&["chat", "--temperature", "0"], input);
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(errors.matches("not UTF-8").count(), 1, "{errors}");
+    let answer = stdout(run(["ask", "--temperature", "0", "--no-think", QUESTION]));
+    assert!(stdout(output).ends_with(&answer));
+}
+
+#[test]
 fn what_is_neither_a_command_nor_a_file_is_refused() {
-    let error = refusal(run(["aks"]), 2);
-    assert!(error.contains("no such command"), "{error}");
+    for (typed, meant) in [("aks", "ask"), ("modles", "models"), ("benhc", "bench")] {
+        let error = refusal(run([typed]), 2);
+        assert!(error.contains("no such command"), "{error}");
+        assert!(
+            error.contains(&format!("did you mean `{meant}`?")),
+            "{error}"
+        );
+    }
+    let error = refusal(run(["modles", "--json"]), 2);
+    assert!(error.contains("did you mean `models`?"), "{error}");
+    let error = refusal(run(["xyzzy.txt"]), 2);
+    assert!(!error.contains("did you mean"), "{error}");
+    let hidden = refusal(run(["gpu-chekc"]), 2);
+    assert!(!hidden.contains("gpu-check`"), "{hidden}");
     let error = refusal(run(["lost.gguf"]), 1);
     assert!(error.contains("lost.gguf"), "{error}");
 }
@@ -160,7 +189,7 @@ fn a_reader_that_goes_away_is_no_error() {
 #[test]
 fn an_interrupted_answer_ends_with_its_own_exit_code() {
     // Tokens by chance alone, of which one in thousands ends the answer.
-    let by_chance = "ask --no-think --seed 1 --temperature 100 --top-k 0 --top-p 1 --min-p 0 Hi";
+    let by_chance = "ask --no-think --seed 1 --temperature 5 --top-k 0 --top-p 1 --min-p 0 Hi";
     let mut child = goldcrest()
         .args(by_chance.split(' '))
         .stdout(Stdio::piped())
