@@ -2,55 +2,73 @@
 
 use std::path::{Path, PathBuf};
 
+use tauri::utils::platform::resource_dir;
+use tauri::{Env, PackageInfo};
+
 /// The demo model inside a folder of resources.
 const DEMO_MODEL: &str = "models/demo/demo-q4_k_m.gguf";
 
-/// The demo model: installed, beside the executable (where a build puts it), or in the
-/// source tree above it.
+/// The demo model: beside the executable, where a build puts it, or where an installed app has its resources. A debug
+/// build finds that of the source tree, too.
 pub fn file() -> Option<PathBuf> {
     let executable = std::env::current_exe().ok()?;
-    file_near(executable.parent()?)
+    file_of(executable.parent()?)
 }
 
-fn file_near(folder: &Path) -> Option<PathBuf> {
-    let installed = ["../lib/Goldcrest", "../lib/goldcrest", "../Resources"];
-    let mut places = std::iter::once(folder.to_owned())
-        .chain(installed.iter().map(|place| folder.join(place)))
-        .chain(folder.ancestors().skip(1).map(Path::to_owned));
-    places.find_map(|place| {
-        let file = place.join(DEMO_MODEL);
-        file.is_file().then_some(file)
-    })
+fn file_of(folder: &Path) -> Option<PathBuf> {
+    let places = [Some(folder.to_owned()), installed(), source_tree()];
+    let mut files = places.into_iter().flatten().map(|it| it.join(DEMO_MODEL));
+    files.find(|file| file.is_file())
+}
+
+/// The folder of resources, as tauri's bundles and our packages make it.
+fn installed() -> Option<PathBuf> {
+    let package = PackageInfo {
+        name: "Goldcrest".to_owned(),
+        version: env!("CARGO_PKG_VERSION").parse().ok()?,
+        authors: "",
+        description: "",
+        crate_name: env!("CARGO_PKG_NAME"),
+    };
+    resource_dir(&package, &Env::default()).ok()
+}
+
+#[cfg(any(test, debug_assertions))]
+fn source_tree() -> Option<PathBuf> {
+    Some(Path::new(env!("CARGO_MANIFEST_DIR")).join(".."))
+}
+
+#[cfg(not(any(test, debug_assertions)))]
+fn source_tree() -> Option<PathBuf> {
+    None
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn place_file(folder: &Path) {
+    fn place_file(folder: &Path) -> PathBuf {
         let file = folder.join(DEMO_MODEL);
         std::fs::create_dir_all(file.parent().expect("has a parent")).expect("made");
-        std::fs::write(file, b"").expect("written");
+        std::fs::write(&file, b"").expect("written");
+        file
     }
 
     #[test]
-    fn the_demo_model_is_found_beside_installed_and_above() {
-        for (place, executable) in [
-            ("bin", "bin"),
-            ("lib/Goldcrest", "bin"),
-            ("", "src-tauri/target/release"),
-        ] {
-            let root = tempfile::tempdir().expect("made");
-            let folder = root.path().join(executable);
-            std::fs::create_dir_all(&folder).expect("made");
-            place_file(&root.path().join(place));
-            assert!(file_near(&folder).is_some(), "{place} from {executable}");
-        }
-    }
-
-    #[test]
-    fn no_demo_model_is_no_path() {
+    fn the_demo_model_is_found_beside_the_executable_and_in_the_source_tree() {
         let root = tempfile::tempdir().expect("made");
-        assert_eq!(file_near(root.path()), None);
+        let file = place_file(&root.path().join("bin"));
+        assert_eq!(file_of(&root.path().join("bin")), Some(file));
+        assert!(file_of(&root.path().join("other")).is_some());
+    }
+
+    /// Whoever can write there is not whoever installed the app.
+    #[test]
+    fn no_folder_above_the_executable_is_searched() {
+        let root = tempfile::tempdir().expect("made");
+        place_file(root.path());
+        let folder = root.path().join("src-tauri/target/release");
+        let found = file_of(&folder).expect("that of the source tree");
+        assert!(!found.starts_with(root.path()), "{}", found.display());
     }
 }
