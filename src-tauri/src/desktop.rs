@@ -188,6 +188,12 @@ pub fn link(url: &str) -> Result<Url, chat::Failure> {
     let url = Url::parse(url)
         .map_err(|error| chat::Failure::other(format!("That is not an address: {error}")))?;
     match url.scheme() {
+        "http" | "https" if !url.username().is_empty() || url.password().is_some() => {
+            Err(chat::Failure::other(
+                "This address has a user name or a password in it, behind which another page can hide. It is not \
+                 opened.",
+            ))
+        }
         "http" | "https" => Ok(url),
         "mailto" => Ok(mail(url)),
         scheme => Err(chat::Failure::other(format!(

@@ -12,7 +12,9 @@ export function withoutDeceptiveCharacters(text: string): string {
 export function address(href: string): string | null {
   try {
     const url = new URL(href);
-    return SCHEMES.has(url.protocol) ? url.href : null;
+    // A user name can look like the host: https://bank.example@evil.example.
+    const hides = url.username !== "" || url.password !== "";
+    return SCHEMES.has(url.protocol) && !hides ? url.href : null;
   } catch {
     return null;
   }

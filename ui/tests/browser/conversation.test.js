@@ -321,19 +321,24 @@ scene("what a hostile answer says stays text", { rate: 20_000 }, async (page) =>
 });
 
 scene("a link opens only after its whole address was shown", { rate: 20_000 }, async (page) => {
-  await ask(page, "Say: [your bank](https://bank.example@evil.example/a?b=c)");
+  await ask(
+    page,
+    "Say: [your bank](https://bank.example.evil.example/a?b=c), [mine](https://bank.example@evil.example/)",
+  );
   await answered(page);
+  // What stands before an @ hides the page behind it.
+  assert.equal(await page.getByRole("link", { name: "mine" }).count(), 0);
   await page.getByRole("link", { name: "your bank" }).click();
   const dialog = page.getByRole("dialog");
-  assert.match(await dialog.innerText(), /https:\/\/bank\.example@evil\.example\/a\?b=c/);
-  assert.equal(await dialog.locator("strong").innerText(), "evil.example");
+  assert.match(await dialog.innerText(), /https:\/\/bank\.example\.evil\.example\/a\?b=c/);
+  assert.equal(await dialog.locator("strong").innerText(), "bank.example.evil.example");
   const opened = () =>
     page.evaluate(() => window.stage.calls.filter(([verb]) => verb === "openLink"));
   await button(page, "Cancel").click();
   assert.deepEqual(await opened(), []);
   await page.getByRole("link", { name: "your bank" }).click();
   await button(page, "Open in browser").click();
-  assert.deepEqual(await opened(), [["openLink", "https://bank.example@evil.example/a?b=c"]]);
+  assert.deepEqual(await opened(), [["openLink", "https://bank.example.evil.example/a?b=c"]]);
   assert.match(page.url(), /127\.0\.0\.1/);
 });
 
