@@ -49,9 +49,7 @@ impl PromptCounter for EngineCounter {
     }
 
     fn message(&self, frame: &PromptFrame, turn: &Turn) -> EncodedMessage {
-        let ids = self.encoder.message(frame, turn);
-        let thinking = self.encoder.thinking_of(&ids);
-        EncodedMessage { ids, thinking }
+        self.encoder.message(frame, turn)
     }
 
     fn count(&self, text: &str) -> usize {

@@ -40,11 +40,11 @@ pub use failure::{Failure, FailureCode, nothing_imported};
 pub use fit::{LeftOut, Limits};
 pub use handle::Chat;
 pub use importing::{ImportCounts, Importing};
-pub use inference::{KvType, Role, Sampling};
+pub use inference::{EncodedMessage, KvType, Role, Sampling};
 pub use limits::MAX_TEXT;
 pub use model_host::{
-    Device, EncodedMessage, ModelChoice, ModelHost, ModelInfo, ModelOptions, Opening,
-    PromptCounter, TemplateChoice, TemplateStatus,
+    Device, ModelChoice, ModelHost, ModelInfo, ModelOptions, Opening, PromptCounter,
+    TemplateChoice, TemplateStatus,
 };
 pub use preset::{Preset, PresetContent};
 pub use relocation::relocate;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use inference::{
-    Conversation, Event, Finished, GenerateParams, KvType, Prompt, PromptFrame, Sampling, Signals,
-    Turn,
+    Conversation, EncodedMessage, Event, Finished, GenerateParams, KvType, Prompt, PromptFrame,
+    Sampling, Signals, Turn,
 };
 use serde::{Deserialize, Serialize};
 use store::ChatId;
@@ -131,15 +131,6 @@ pub trait PromptCounter: Send + Sync {
     /// How many of a prompt's first tokens need not be read: their keys and values are in memory, or on the disk. The first
     /// `settled` are of the conversation up to its last answer.
     fn cached(&self, prompt: &[u32], settled: usize) -> usize;
-}
-
-/// A message as it stands in a prompt.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct EncodedMessage {
-    /// The ids.
-    pub ids: Vec<u32>,
-    /// How many of them are thinking, tags included.
-    pub thinking: usize,
 }
 
 /// Which model to open.

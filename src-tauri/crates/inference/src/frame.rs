@@ -26,3 +26,12 @@ pub struct MessageFrame {
     /// The same behind it.
     pub after: String,
 }
+
+/// A message as it stands in a prompt.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct EncodedMessage {
+    /// The ids.
+    pub ids: Vec<u32>,
+    /// Number of them that are thinking, tags included.
+    pub thinking: usize,
+}

@@ -17,7 +17,7 @@ mod signals;
 pub use answer::{Event, Finished, Stats, StopReason, ThinkingCut};
 pub use conversation::{Conversation, Role, Turn};
 pub use device::{DeviceRequest, UnknownDevice};
-pub use frame::{MessageFrame, PromptFrame};
+pub use frame::{EncodedMessage, MessageFrame, PromptFrame};
 pub use parameters::{
     MAX_TOKENS, MIN_P, MIN_TEMPERATURE, PARAMETERS, Parameter, REPEAT_PENALTY, SAMPLING_PARAMETERS,
     SEED, TEMPERATURE, THINKING_BUDGET, TOP_K, TOP_P,

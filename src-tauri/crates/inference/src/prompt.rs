@@ -21,6 +21,9 @@ pub struct Prompt {
     pub settled: usize,
     /// What the first generated token belongs to: thinking where the prompt ends inside of it.
     pub starts_in: Part,
+    /// True if that part has words already, as in an answer that is continued: then a tag that would open a thinking is
+    /// text.
+    pub begun: bool,
 }
 
 impl Prompt {
@@ -31,6 +34,7 @@ impl Prompt {
             ids,
             settled: 0,
             starts_in: Part::Answer,
+            begun: false,
         }
     }
 }

@@ -86,8 +86,8 @@ impl Generator<'_> {
         }
         let evaluated = stats.prompt_tokens - stats.cached_tokens;
         stats.read_per_second = rate(evaluated, started.elapsed().as_secs_f64());
-        let starts_in = prompt.starts_in;
-        let reason = self.answer(starts_in, params, &mut stats, started, signals, on_event)?;
+        let parts = PartTracker::new(self.tokenizer, prompt.starts_in, prompt.begun);
+        let reason = self.answer(parts, params, &mut stats, started, signals, on_event)?;
         Ok(Finished { reason, stats })
     }
 
@@ -114,7 +114,7 @@ impl Generator<'_> {
 
     fn answer(
         &mut self,
-        starts_in: Part,
+        mut parts: PartTracker<'_>,
         params: &GenerateParams,
         stats: &mut Stats,
         started: Instant,
@@ -123,7 +123,6 @@ impl Generator<'_> {
     ) -> Result<StopReason, DeviceError> {
         let mut sampler = Sampler::new(params.sampling.clone(), stats.seed)
             .with_suppressed(self.tokenizer.suppressed());
-        let mut parts = PartTracker::new(self.tokenizer, starts_in);
         let mut text = self.tokenizer.decoder_after(self.session.tokens());
         let max_tokens = params.max_tokens.unwrap_or(usize::MAX);
         let mut recent = self.session.tokens().to_vec();

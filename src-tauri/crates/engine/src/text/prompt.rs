@@ -10,7 +10,7 @@ use inference::{Conversation, Part, Prompt, Role, Turn};
 use serde_json::{Value, json};
 
 use crate::text::template::{ChatTemplate, TemplateError};
-use crate::text::think;
+use crate::text::think::{self, PartTracker};
 use crate::text::tokenizer::Tokenizer;
 use guard::{Guard, Segment};
 
@@ -145,14 +145,31 @@ impl PromptDraft<'_> {
 
     /// The part that the first token of an answer belongs to: thinking if its prompt had opened it.
     fn answer_starts_in(&self, turn: &Turn, ids: &[u32]) -> Part {
-        let untagged = !ids.is_empty()
-            && turn.text.is_empty()
-            && (turn.thinking.is_some() || self.conversation.thinking);
-        if think::closes_first(self.tokenizer, ids).unwrap_or(untagged) {
+        let tag = think::first_tag(self.tokenizer, ids);
+        let words = self
+            .tokenizer
+            .decode(&ids[..tag.map_or(ids.len(), |(at, _)| at)]);
+        let words = words.trim();
+        let begins = |text: &str| text.trim_start().starts_with(words);
+        let has_thought = turn.thinking.as_deref().is_some_and(begins);
+        let is_thinking = match tag {
+            // Words before a tag are of an answer that mentions it, or of a thinking that the prompt had opened.
+            Some(_) if !words.is_empty() => {
+                has_thought || !begins(&turn.text) && self.may_have_thought(turn)
+            }
+            Some((_, closes)) => closes,
+            None => !ids.is_empty() && turn.text.is_empty() && self.may_have_thought(turn),
+        };
+        if is_thinking {
             Part::Thinking
         } else {
             Part::Answer
         }
+    }
+
+    /// Returns whether there may be thinking in the ids of an answer.
+    fn may_have_thought(&self, turn: &Turn) -> bool {
+        turn.thinking.is_some() || (turn.text.is_empty() && self.conversation.thinking)
     }
 
     /// Renders the conversation, with placeholders for the turns in `verbatim`.
@@ -254,12 +271,50 @@ impl PromptDraft<'_> {
         {
             ids.insert(0, start);
         }
-        let starts_in = think::part_after(self.tokenizer, &ids);
+        let (starts_in, begun) = self.start(segments, answers);
         Some(Prompt {
             settled: self.settled(&ids),
             ids,
             starts_in,
+            begun,
         })
+    }
+
+    /// See [`Prompt::starts_in`] and [`Prompt::begun`]. Only tags of the template count, and those of the answer to
+    /// continue as they counted when they were generated.
+    fn start(&self, segments: &[Segment], answers: &[Option<Vec<u32>>]) -> (Part, bool) {
+        let open_answer = self.open_answer();
+        let [open, close] = [think::OPEN, think::CLOSE].map(|tag| self.tokenizer.special(tag));
+        let mut part = Part::Answer;
+        for segment in segments {
+            match segment {
+                Segment::Special(id) if Some(*id) == open => part = Part::Thinking,
+                Segment::Special(id)
+                    if Some(*id) == close || self.tokenizer.turn_ends().contains(id) =>
+                {
+                    part = Part::Answer;
+                }
+                Segment::Placeholder(index) if open_answer == Some(*index) => {
+                    let ids = answers.get(*index).and_then(Option::as_deref);
+                    let mut parts = PartTracker::new(self.tokenizer, part, false);
+                    for id in ids.unwrap_or_default() {
+                        parts.part(*id);
+                    }
+                    return parts.position();
+                }
+                Segment::Placeholder(_) => part = Part::Answer,
+                Segment::Special(_) | Segment::Text(_) | Segment::AnswerEnd => {}
+            }
+        }
+        let written = open_answer.map(|index| &self.conversation.messages[index]);
+        let begun = written.is_some_and(|turn| {
+            let text = match part {
+                Part::Thinking => turn.thinking.as_deref().unwrap_or_default(),
+                Part::Answer | Part::Control => &turn.text,
+            };
+            !text.trim().is_empty()
+        });
+        (part, begun)
     }
 
     /// The ids of these segments; `None` if cancelled.

@@ -9,23 +9,34 @@ pub(crate) const OPEN: &str = THINK_TAGS[0];
 /// The tag that closes it.
 pub(crate) const CLOSE: &str = THINK_TAGS[1];
 
-/// Tracks the think tags of a generated answer. Tags may be missing, unclosed or repeated.
+/// Tracks the think tags of a generated answer. A tag counts where a thinking can begin or end; elsewhere it is text, as in
+/// an answer about such tags:
+///
+/// | so far | `<think>` | `</think>` |
+/// |---|---|---|
+/// | white space alone | opens the thinking | is dropped |
+/// | a thinking | is text of it | ends it |
+/// | words of the answer | is text of it | is text of it |
+///
+/// Tags may be missing or unclosed, and repeated as long as no words follow.
 pub struct PartTracker<'a> {
     tokenizer: &'a Tokenizer,
     open: Option<u32>,
     close: Option<u32>,
     current: Part,
+    begun: bool,
 }
 
 impl<'a> PartTracker<'a> {
-    /// A tracker whose first token belongs to `starts_in`.
-    pub fn new(tokenizer: &'a Tokenizer, starts_in: Part) -> Self {
+    /// A tracker whose first token belongs to `starts_in`, of which there are words already if it has `begun`.
+    pub fn new(tokenizer: &'a Tokenizer, starts_in: Part, begun: bool) -> Self {
         let (open, close) = (tokenizer.special(OPEN), tokenizer.special(CLOSE));
         PartTracker {
             tokenizer,
             open,
             close,
             current: starts_in,
+            begun,
         }
     }
 
@@ -34,70 +45,71 @@ impl<'a> PartTracker<'a> {
         self.current == Part::Thinking
     }
 
+    /// The part of the next word, and whether it has words already.
+    pub fn position(&self) -> (Part, bool) {
+        (self.current, self.begun)
+    }
+
     /// The part that the next token belongs to.
     pub fn part(&mut self, id: u32) -> Part {
-        if Some(id) == self.open {
-            self.current = Part::Thinking;
-        } else if Some(id) == self.close {
-            self.current = Part::Answer;
-        } else if !self.tokenizer.is_control(id) {
-            return self.current;
+        let next = match Some(id) {
+            tag if tag == self.open => Some(Part::Thinking),
+            tag if tag == self.close => Some(Part::Answer),
+            _ => None,
+        };
+        match next {
+            Some(next) if !self.begun || (self.is_thinking() && next == Part::Answer) => {
+                (self.current, self.begun) = (next, false);
+                Part::Control
+            }
+            None if self.tokenizer.is_control(id) => Part::Control,
+            _ => {
+                self.begun |= !is_blank(self.tokenizer.piece(id));
+                self.current
+            }
         }
-        Part::Control
     }
 }
 
-/// The part that a token after `ids` belongs to: thinking if they leave it open, else the answer. The end of a turn ends
-/// its thinking; other control tokens do not, as in [`PartTracker`].
-pub(crate) fn part_after(tokenizer: &Tokenizer, ids: &[u32]) -> Part {
-    let (open, close) = (tokenizer.special(OPEN), tokenizer.special(CLOSE));
-    let ends = tokenizer.turn_ends();
-    let last = ids
-        .iter()
-        .rev()
-        .copied()
-        .find(|id| Some(*id) == open || Some(*id) == close || ends.contains(id));
-    if last.is_some() && last == open {
-        Part::Thinking
-    } else {
-        Part::Answer
-    }
+fn is_blank(piece: &[u8]) -> bool {
+    std::str::from_utf8(piece).is_ok_and(|text| text.trim().is_empty())
 }
 
-/// Whether the first think tag in `ids` closes a thinking that was opened before them; `None` without a tag.
-pub(crate) fn closes_first(tokenizer: &Tokenizer, ids: &[u32]) -> Option<bool> {
-    let (open, close) = (tokenizer.special(OPEN), tokenizer.special(CLOSE));
-    let tag = ids
-        .iter()
-        .find(|&&id| Some(id) == open || Some(id) == close)?;
-    Some(Some(*tag) == close)
+/// The first think tag in `ids`: its position, and whether it is the closing one.
+pub(crate) fn first_tag(tokenizer: &Tokenizer, ids: &[u32]) -> Option<(usize, bool)> {
+    let [open, close] = [OPEN, CLOSE].map(|tag| tokenizer.special(tag));
+    let tags = ids.iter().map(|&id| Some(id));
+    tags.enumerate()
+        .find(|(_, id)| *id == open || *id == close)
+        .map(|(at, id)| (at, id == close))
 }
 
-/// The ids of a generated answer that begins in `starts_in`, without its thinking, the tags and the newlines after them;
-/// `None` if a token has other bytes after such newlines.
+/// The ids of a generated answer that begins in `starts_in`, without its thinking, the tags around it and the newlines
+/// after them; `None` if a token has other bytes after such newlines.
 pub(crate) fn without_thinking(
     tokenizer: &Tokenizer,
     ids: &[u32],
     starts_in: Part,
 ) -> Option<Vec<u32>> {
-    let mut parts = PartTracker::new(tokenizer, starts_in);
+    let mut parts = PartTracker::new(tokenizer, starts_in, false);
     let (mut answer, mut after_tag) = (Vec::new(), false);
     for &id in ids {
-        let tag = Some(id) == parts.open || Some(id) == parts.close;
-        let part = parts.part(id);
-        if tag || part == Part::Thinking {
-            after_tag |= tag;
-            continue;
-        }
-        let piece = tokenizer.piece(id);
-        if after_tag && piece.first() == Some(&b'\n') {
-            if piece.iter().any(|&byte| byte != b'\n') {
-                return None;
+        let is_tag = Some(id) == parts.open || Some(id) == parts.close;
+        match parts.part(id) {
+            Part::Control if is_tag => after_tag = true,
+            Part::Thinking => {}
+            _ => {
+                let piece = tokenizer.piece(id);
+                if after_tag && piece.first() == Some(&b'\n') {
+                    if piece.iter().any(|&byte| byte != b'\n') {
+                        return None;
+                    }
+                    continue;
+                }
+                after_tag = false;
+                answer.push(id);
             }
-            continue;
         }
-        after_tag = false;
-        answer.push(id);
     }
     Some(answer)
 }
@@ -117,7 +129,7 @@ mod tests {
     /// The thinking and the answer in `text`, generated token by token.
     fn split(text: &str, starts_in: Part) -> [String; 2] {
         let tokenizer = tokenizer();
-        let mut parts = PartTracker::new(&tokenizer, starts_in);
+        let mut parts = PartTracker::new(&tokenizer, starts_in, false);
         let mut split = [String::new(), String::new()];
         for id in tokenizer.encode(text, true) {
             let piece = tokenizer.decode(&[id]);
@@ -131,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn tags_may_be_missing_unclosed_or_repeated() {
+    fn tags_count_where_a_thinking_can_begin_and_end_and_are_text_elsewhere() {
         use Part::{Answer, Thinking};
         for (text, starts_in, expected) in [
             (
@@ -143,19 +155,65 @@ mod tests {
             ("<think>a", Answer, ["a", ""]),
             ("a</think>b", Thinking, ["a", "b"]),
             ("</think>b", Answer, ["", "b"]),
+            ("</think>b", Thinking, ["", "b"]),
+            // Repeated before any word.
+            ("<think><think>a</think></think>b", Answer, ["a", "b"]),
+            ("<think>\n<think>a</think>b", Thinking, ["\na", "b"]),
+            ("</think>\n<think>a</think>b", Answer, ["a", "\nb"]),
+            // White space is no word.
+            (" \n\t<think>a</think>b", Answer, ["a", " \n\tb"]),
+            // An answer about the tags,
+            ("b<think>c", Answer, ["", "b<think>c"]),
+            ("b</think>c", Answer, ["", "b</think>c"]),
             (
-                "<think><think>a</think>b<think>c</think></think>d",
+                "b <think>c</think></think><think> d",
                 Answer,
-                ["ac", "bd"],
+                ["", "b <think>c</think></think><think> d"],
             ),
+            (
+                "<think>a</think>\nb<think>c</think>d",
+                Answer,
+                ["a", "\nb<think>c</think>d"],
+            ),
+            ("a</think>b</think>c", Thinking, ["a", "b</think>c"]),
+            // and a thinking about the opening one.
+            ("<think>a<think>b</think>c", Answer, ["a<think>b", "c"]),
+            ("a<think>b</think>c", Thinking, ["a<think>b", "c"]),
             (
                 "<tool_call>{}</tool_call>",
                 Answer,
                 ["", "<tool_call>{}</tool_call>"],
             ),
             ("a<|im_start|>b", Answer, ["", "ab"]),
+            ("<|im_start|><think>a</think>b", Answer, ["a", "b"]),
         ] {
             assert_eq!(split(text, starts_in), expected, "{text}");
+        }
+    }
+
+    /// Cut anywhere, an answer goes on as if it had not been.
+    #[test]
+    fn a_tracker_that_begins_where_another_one_ends_goes_on_as_it_would() {
+        let tokenizer = tokenizer();
+        for text in [
+            " <think>a<think>b</think>\n</think>c<think>d</think>e",
+            "\n</think>\n<think>\n<think>a</think>b</think>",
+            "a<think>b</think>c",
+        ] {
+            let ids = tokenizer.encode(text, true);
+            for starts_in in [Part::Answer, Part::Thinking] {
+                let mut whole = PartTracker::new(&tokenizer, starts_in, false);
+                let whole: Vec<Part> = ids.iter().map(|id| whole.part(*id)).collect();
+                for cut in 0..=ids.len() {
+                    let mut first = PartTracker::new(&tokenizer, starts_in, false);
+                    let mut parts: Vec<Part> =
+                        ids[..cut].iter().map(|id| first.part(*id)).collect();
+                    let (part, begun) = first.position();
+                    let mut second = PartTracker::new(&tokenizer, part, begun);
+                    parts.extend(ids[cut..].iter().map(|id| second.part(*id)));
+                    assert_eq!(parts, whole, "{text:?} cut at {cut}");
+                }
+            }
         }
     }
 
@@ -166,36 +224,21 @@ mod tests {
             ("<think>\na\n</think>\n\nb\n", Part::Answer, "b\n"),
             ("<think></think>b", Part::Answer, "b"),
             ("\nb", Part::Answer, "\nb"),
-            ("b<think>a", Part::Answer, "b"),
-            ("<think>a</think>b<think>c</think>\nd", Part::Answer, "bd"),
+            ("b<think>a", Part::Answer, "b<think>a"),
+            ("b</think>\na", Part::Answer, "b</think>\na"),
+            (
+                "<think>a</think>\nb<think>c</think>\nd",
+                Part::Answer,
+                "b<think>c</think>\nd",
+            ),
             ("a\n</think>\nb", Part::Thinking, "b"),
+            ("a<think>\n</think>\nb</think>", Part::Thinking, "b</think>"),
             ("a", Part::Thinking, ""),
             ("", Part::Answer, ""),
         ] {
             let ids = without_thinking(&tokenizer, &tokenizer.encode(text, true), starts_in);
             let left = ids.map(|ids| tokenizer.decode(&ids));
             assert_eq!(left.as_deref(), Some(expected), "{text:?}");
-        }
-    }
-
-    #[test]
-    fn the_part_after_a_prompt_is_the_one_that_it_leaves_open() {
-        let tokenizer = tokenizer();
-        for (prompt, expected) in [
-            ("<|im_start|>assistant\n", Part::Answer),
-            ("<|im_start|>assistant\n<think>\nHm", Part::Thinking),
-            ("<|im_start|>assistant\n<think>\n\n</think>\n", Part::Answer),
-            (
-                "<think>stopped<|im_end|>\n<|im_start|>assistant\n",
-                Part::Answer,
-            ),
-            // As in the tracker, so that a continued answer stays in its part.
-            ("<think> a <|im_start|> b", Part::Thinking),
-            ("<think>a</think><|im_start|> b", Part::Answer),
-            ("plain", Part::Answer),
-        ] {
-            let ids = tokenizer.encode(prompt, true);
-            assert_eq!(part_after(&tokenizer, &ids), expected, "{prompt:?}");
         }
     }
 }

@@ -148,6 +148,203 @@ fn a_stopped_answer_goes_on_where_it_was() {
     ));
 }
 
+/// Answers about the tags, as the model writes them: `thinking` and `text` are what its tokens are by the tracker.
+const ABOUT_TAGS: [(&str, Option<&str>, &str, Part); 7] = [
+    (
+        "Use `<think> for my job",
+        None,
+        "Use `<think> for my job",
+        Part::Answer,
+    ),
+    (
+        "Use `</think> for my job",
+        None,
+        "Use `</think> for my job",
+        Part::Answer,
+    ),
+    (
+        "Cut <think>a</think> out",
+        None,
+        "Cut <think>a</think> out",
+        Part::Answer,
+    ),
+    (
+        "<think>\nHm.\n</think>\nUse `<think> or</think>",
+        Some("Hm."),
+        "Use `<think> or</think>",
+        Part::Answer,
+    ),
+    (
+        "<think>\nIs `<think> meant?\n</think>\nYes",
+        Some("Is `<think> meant?"),
+        "Yes",
+        Part::Answer,
+    ),
+    // Where the prompt has opened the thinking.
+    (
+        "Is `<think> meant?\n</think>\nYes, </think> too",
+        Some("Is `<think> meant?"),
+        "Yes, </think> too",
+        Part::Thinking,
+    ),
+    (
+        "Yes, </think>Yes, </think>",
+        Some("Yes,"),
+        "Yes, </think>",
+        Part::Thinking,
+    ),
+];
+
+#[test]
+fn an_answer_about_tags_is_repeated_as_it_was_written() {
+    let (tokenizer, demo_template) = demo_model();
+    for template in [demo_template, ChatTemplate::built_in()] {
+        for thinking in [true, false] {
+            let asked = conversation(vec![user("Hi")], thinking);
+            let first = prompt_of(&asked, &template, &tokenizer).expect("a prompt");
+            for (written, thought, text, starts_in) in ABOUT_TAGS {
+                let ids = tokenizer.encode(written, true);
+                let answer = Turn {
+                    thinking: thought.map(str::to_owned),
+                    ids: Some(ids.clone()),
+                    ..Turn::new(Role::Assistant, text)
+                };
+                let next = |answer: Turn| {
+                    let all = conversation(vec![user("Hi"), answer, user("And?")], thinking);
+                    prompt_of(&all, &template, &tokenizer).expect("a prompt")
+                };
+                let prompt = next(answer.clone());
+                assert_eq!(prompt.starts_in, first.starts_in, "{written:?}");
+                assert!(!prompt.begun, "{written:?}");
+                if first.starts_in == starts_in && (thinking || thought.is_none()) {
+                    let read = [first.ids.clone(), ids].concat();
+                    assert!(prompt.ids.starts_with(&read), "{written:?}");
+                }
+                let rendered = tokenizer.decode(&prompt.ids);
+                let said = format!("{text}<|im_end|>");
+                assert!(rendered.contains(&said), "{written:?}: {rendered}");
+                let shown = thought.is_some_and(|thought| rendered.contains(thought));
+                // The last one's thinking begins as its answer does.
+                assert_eq!(
+                    shown,
+                    thought.is_some() && (thinking || thought == Some("Yes,"))
+                );
+
+                // From the text alone a tag is typed text.
+                let typed = next(Turn {
+                    ids: None,
+                    ..answer
+                });
+                let plain = tokenizer.encode(text, false);
+                let found = typed.ids.windows(plain.len()).any(|ids| ids == plain);
+                assert!(found, "{written:?}: {:?}", typed.ids);
+            }
+        }
+    }
+}
+
+#[test]
+fn an_answer_about_tags_goes_on_in_its_part() {
+    let (tokenizer, demo_template) = demo_model();
+    let words = |text: &str| !text.trim().is_empty();
+    for template in [demo_template, ChatTemplate::built_in()] {
+        for thinking in [true, false] {
+            let asked = conversation(vec![user("Hi")], thinking);
+            let first = prompt_of(&asked, &template, &tokenizer).expect("a prompt");
+            for (written, _, _, starts_in) in ABOUT_TAGS {
+                if first.starts_in != starts_in {
+                    continue;
+                }
+                let ids = tokenizer.encode(written, true);
+                // Stopped after each token.
+                let mut parts = [String::new(), String::new()];
+                let mut tracker = (starts_in, false);
+                for (at, &id) in ids.iter().enumerate() {
+                    let piece = tokenizer.decode(&[id]);
+                    let (part, begun) = tracker;
+                    match &*piece {
+                        "<think>" if !begun => tracker = (Part::Thinking, false),
+                        "</think>" if !begun || part == Part::Thinking => {
+                            tracker = (Part::Answer, false);
+                        }
+                        _ => {
+                            tracker.1 |= words(&piece);
+                            parts[usize::from(part == Part::Answer)].push_str(&piece);
+                        }
+                    }
+                    let [thought, text] = &parts;
+                    let open = Turn {
+                        open: true,
+                        thinking: Some(thought.clone()).filter(|thought| words(thought)),
+                        ids: Some(ids[..=at].to_vec()),
+                        ..Turn::new(Role::Assistant, text.trim_start_matches('\n'))
+                    };
+                    let asked = conversation(vec![user("Hi"), open], thinking);
+                    let prompt = prompt_of(&asked, &template, &tokenizer).expect("a prompt");
+                    let place = format!("{written:?} after {at}, thinking {thinking}");
+                    if thinking {
+                        assert_eq!((prompt.starts_in, prompt.begun), tracker, "{place}");
+                        let all = [&first.ids[..], &ids[..=at]].concat();
+                        assert_eq!(prompt.ids, all, "{place}");
+                    } else {
+                        // The thinking is left out, so that the answer goes on.
+                        assert_eq!(
+                            (prompt.starts_in, prompt.begun),
+                            (Part::Answer, words(text)),
+                            "{place}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn an_answer_that_goes_on_from_its_text_has_begun_where_it_has_words() {
+    let (tokenizer, template) = demo_model();
+    for (thought, text, expected) in [
+        ("", "", (Part::Answer, false)),
+        ("", "Use `<think>", (Part::Answer, true)),
+        ("Is `</think> meant?", "", (Part::Thinking, true)),
+        ("Is `</think> meant?", "Use `<think>", (Part::Answer, true)),
+        ("Hm.", " \n", (Part::Answer, false)),
+    ] {
+        let open = Turn {
+            open: true,
+            thinking: Some(thought.to_owned()),
+            ..Turn::new(Role::Assistant, text)
+        };
+        let asked = conversation(vec![user("Hi"), open], true);
+        let prompt = prompt_of(&asked, &template, &tokenizer).expect("a prompt");
+        assert_eq!(
+            (prompt.starts_in, prompt.begun),
+            expected,
+            "{thought:?} {text:?}"
+        );
+    }
+}
+
+/// Only the template opens a thinking, not what somebody says.
+#[test]
+fn a_tag_that_somebody_says_opens_no_thinking() {
+    let (tokenizer, _) = demo_model();
+    // Turns without a control token at their ends.
+    let source = "{% for message in messages %}{{ message.role }}: {{ message.content }}\n{% endfor %}assistant:{{ opening }}";
+    for (opening, expected) in [("", Part::Answer), ("<think>", Part::Thinking)] {
+        let source = source.replace("{{ opening }}", opening);
+        let template = ChatTemplate::parse(&source).expect("a template");
+        let ids = tokenizer.encode("Use <think> so", true);
+        let answer = Turn {
+            ids: Some(ids),
+            ..Turn::new(Role::Assistant, "Use <think> so")
+        };
+        let asked = conversation(vec![user("<think>"), answer, user("Why <think>?")], true);
+        let prompt = prompt_of(&asked, &template, &tokenizer).expect("a prompt");
+        assert_eq!((prompt.starts_in, prompt.begun), (expected, false));
+    }
+}
+
 #[test]
 fn thinking_stays_or_goes() {
     let (tokenizer, template) = demo_model();

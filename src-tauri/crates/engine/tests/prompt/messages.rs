@@ -2,9 +2,17 @@
 
 use std::sync::Arc;
 
-use engine::{ChatTemplate, Conversation, MessageEncoder, Role, Turn};
+use engine::{ChatTemplate, Conversation, MessageEncoder, Role, Tokenizer, Turn};
 
 use super::{HOSTILE, Random, conversation, demo_model, generated, hostile, prompt_of, user};
+
+/// An answer as the model wrote it, tags in its text included.
+fn generated_text(tokenizer: &Tokenizer, text: &str) -> Turn {
+    Turn {
+        ids: Some(tokenizer.encode(text, true)),
+        ..Turn::new(Role::Assistant, text)
+    }
+}
 
 fn composed(encoder: &MessageEncoder, conversation: &Conversation) -> Vec<u32> {
     let frame = encoder.frame(conversation).expect("a frame");
@@ -17,7 +25,7 @@ fn composed(encoder: &MessageEncoder, conversation: &Conversation) -> Vec<u32> {
         if at > 0 {
             ids.extend(&around.opening);
         }
-        ids.extend(encoder.message(&frame, turn));
+        ids.extend(encoder.message(&frame, turn).ids);
     }
     ids.extend(&frame.tail);
     ids
@@ -40,6 +48,8 @@ fn the_messages_of_a_prompt_can_be_encoded_one_by_one() {
             written,
             user("And now?\n\n```\n1 + 1\n```"),
             Turn::new(Role::Assistant, "Two."),
+            user("How do I strip the tags?"),
+            generated_text(&tokenizer, "Cut `<think>` and `</think>`."),
             user("A question without an answer."),
             user(&hostile(random)),
         ]
@@ -69,6 +79,30 @@ fn the_messages_of_a_prompt_can_be_encoded_one_by_one() {
             }
         }
     }
+}
+
+#[test]
+fn the_thinking_of_a_message_is_counted_with_its_tags_and_a_tag_of_the_answer_is_not() {
+    let (tokenizer, template) = demo_model();
+    let tokenizer = Arc::new(tokenizer);
+    let encoder = MessageEncoder::new(Arc::new(template), Arc::clone(&tokenizer));
+    let frame = encoder.frame(&conversation(Vec::new(), true));
+    let frame = frame.expect("a frame");
+    let count = |text| tokenizer.encode(text, true).len();
+    let thought = "<think>\nIs `<think>` meant?\n</think>";
+    let said = "\nCut `<think>` and `</think>`.";
+    let ids = tokenizer.encode(&format!("{thought}{said}"), true);
+    let turn = generated(ids, "Is `<think>` meant?", "Cut `<think>` and `</think>`.");
+    let message = encoder.message(&frame, &turn);
+    assert_eq!(message.thinking, count(thought));
+    // The same from text, in which a tag of the thinking or of the answer has the tokens of typed text.
+    let turn = Turn { ids: None, ..turn };
+    let message = encoder.message(&frame, &turn);
+    let thought = tokenizer.encode("\nIs `<think>` meant?\n", false).len() + 2;
+    assert_eq!(message.thinking, thought);
+    let unthought = Turn::new(Role::Assistant, "Cut `<think>` and `</think>`.");
+    assert_eq!(encoder.message(&frame, &unthought).thinking, 0);
+    assert_eq!(encoder.message(&frame, &user("`<think>`")).thinking, 0);
 }
 
 #[test]

@@ -155,6 +155,55 @@ fn thinking_that_the_prompt_has_opened_is_thinking() {
     assert_eq!(finished.stats.tokens, generated.ids.len());
 }
 
+#[test]
+fn a_tag_within_the_answer_comes_as_text() {
+    for lookup in [false, true] {
+        for (text, thinking, answer) in [
+            (
+                "Use `<think> for</think> my job<|im_end|>",
+                "",
+                "Use `<think> for</think> my job",
+            ),
+            (
+                "<think>\nHm, <think>?\n</think>\nUse `</think> for<think> my job<|im_end|>",
+                "\nHm, <think>?\n",
+                "\nUse `</think> for<think> my job",
+            ),
+        ] {
+            let (generated, finished) = generate(text, &params(0.0, lookup));
+            assert_eq!(
+                (&*generated.thinking, &*generated.answer),
+                (thinking, answer)
+            );
+            assert_eq!(finished.reason, StopReason::EndOfTurn);
+            let thinking = tokenizer().encode(thinking, true).len();
+            assert_eq!(finished.stats.thinking_tokens, thinking);
+        }
+    }
+}
+
+#[test]
+fn a_tag_in_an_answer_that_goes_on_is_text() {
+    let tokenizer = tokenizer();
+    for starts_in in [Part::Answer, Part::Thinking] {
+        for begun in [false, true] {
+            let prompt = Prompt {
+                starts_in,
+                begun,
+                ..Prompt::of_ids(tokenizer.encode("abc abc abc", true))
+            };
+            let says = tokenizer.encode("<think>a</think>b<|im_end|>", true);
+            let (generated, _) = generate_after(&prompt, says, &params(0.0, false));
+            let expected = match (starts_in, begun) {
+                (Part::Answer, true) => ["", "<think>a</think>b"],
+                (Part::Thinking, true) => ["<think>a", "b"],
+                _ => ["a", "b"],
+            };
+            assert_eq!([&*generated.thinking, &*generated.answer], expected);
+        }
+    }
+}
+
 #[derive(Clone, Copy)]
 enum Where {
     Host,

@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use inference::{Conversation, MessageFrame, Part, PromptFrame, Role, Turn};
+use inference::{Conversation, EncodedMessage, MessageFrame, Part, PromptFrame, Role, Turn};
 
 use super::guard::{Guard, Segment};
 use super::{PromptDraft, PromptError};
 use crate::text::template::ChatTemplate;
-use crate::text::think::PartTracker;
+use crate::text::think::{self, PartTracker};
 use crate::text::tokenizer::Tokenizer;
 
 /// Encodes messages as they stand in a prompt. Clones share the tokenizer, and any thread may use one.
@@ -86,9 +86,9 @@ impl MessageEncoder {
         })
     }
 
-    /// The ids of a message in a prompt of this frame, without its opening.
+    /// A message in a prompt of this frame, without its opening.
     #[must_use]
-    pub fn message(&self, frame: &PromptFrame, turn: &Turn) -> Vec<u32> {
+    pub fn message(&self, frame: &PromptFrame, turn: &Turn) -> EncodedMessage {
         let around = match turn.role {
             Role::Assistant => &frame.answer,
             _ => &frame.user,
@@ -106,14 +106,28 @@ impl MessageEncoder {
         let content = draft.content(0, turn, &verbatim);
         let text = [&around.before, &content, &around.after].map(String::as_str);
         let segments = draft.guard.segments(&text.concat(), &NEVER);
-        let ids = segments.and_then(|segments| draft.encoded(&segments, &answers));
-        ids.unwrap_or_default()
+        let mut message = EncodedMessage::default();
+        let mut is_thinking = false;
+        for segment in segments.unwrap_or_default() {
+            let ids = draft.encoded(std::slice::from_ref(&segment), &answers);
+            let ids = ids.unwrap_or_default();
+            message.thinking += match segment {
+                Segment::Placeholder(_) => self.thinking_of(&ids),
+                Segment::Special(id) => {
+                    is_thinking = Some(id) == self.tokenizer.special(think::OPEN);
+                    1
+                }
+                Segment::Text(_) if is_thinking => ids.len(),
+                Segment::Text(_) | Segment::AnswerEnd => 0,
+            };
+            message.ids.extend(ids);
+        }
+        message
     }
 
-    /// How many of the ids of a message are thinking, tags included.
-    #[must_use]
-    pub fn thinking_of(&self, ids: &[u32]) -> usize {
-        let mut parts = PartTracker::new(&self.tokenizer, Part::Answer);
+    /// Number of the ids of a generated answer that are thinking, tags included.
+    fn thinking_of(&self, ids: &[u32]) -> usize {
+        let mut parts = PartTracker::new(&self.tokenizer, Part::Answer, false);
         let parts = ids.iter().map(|id| parts.part(*id));
         // Of control tokens an answer has only the tags.
         parts.filter(|part| *part != Part::Answer).count()
