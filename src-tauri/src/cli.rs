@@ -107,6 +107,8 @@ fn environment() -> String {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Ask one question; the answer goes to stdout, the reasoning to stderr
+    ///
+    /// The exit status is 3 where the model ended after its reasoning and wrote no answer.
     Ask(AskArgs),
     /// Converse in the terminal
     Chat(ChatArgs),

@@ -63,7 +63,7 @@ complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -l own-template
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -l no-think -d 'Answer at once, without reasoning first'
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -l no-lookup -d 'No speculative decoding of text that repeats the context: the same answers, slower where they repeat it'
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -l json -d 'Print one JSON object at the end'
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -s h -l help -d 'Print help'
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -s m -l model -d 'GGUF file [default: GOLDCREST_MODEL, else the demo model]' -r -F
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -l device -d 'auto, cpu, gpu or gpu:ID; `ask` takes `reference` too, which is candle [default: GOLDCREST_DEVICE, else auto]' -r
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -s t -l threads -d 'CPU threads [default: GOLDCREST_THREADS, else physical cores]' -r

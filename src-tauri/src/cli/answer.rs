@@ -3,7 +3,9 @@
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use engine::{Conversation, Engine, Event, Finished, GenerateParams, Part, Prompt, Sampling};
+use engine::{
+    Conversation, Engine, Event, Finished, GenerateParams, Part, Prompt, Sampling, StopReason,
+};
 
 use super::args::AnswerArgs;
 use super::folders::data_folder;
@@ -74,6 +76,13 @@ pub struct Answer {
 }
 
 impl Answer {
+    /// Returns whether the model ended its turn after its thinking.
+    pub fn is_thinking_alone(&self, finished: &Finished) -> bool {
+        finished.reason == StopReason::EndOfTurn
+            && self.text.trim().is_empty()
+            && !self.thinking.trim().is_empty()
+    }
+
     /// Takes one token in; returns where its text belongs.
     pub fn push(&mut self, id: u32, piece: &str, part: Part) {
         self.ids.push(id);

@@ -51,7 +51,7 @@ pub fn run(mut args: AskArgs) -> Result<(), CliError> {
     args.answer = args.answer.over_preset()?;
     let question = question(&args.prompt)?;
     let interrupt = Interrupt::listen();
-    let interrupted = if args.model.place.device == Some(DeviceArg::Reference) {
+    let (interrupted, no_answer) = if args.model.place.device == Some(DeviceArg::Reference) {
         let mut engine = open_candle(&args.model)?;
         let (answered, interrupted) =
             interrupt.during(|cancel| answer(&mut engine, &args, question, cancel));
@@ -63,7 +63,7 @@ pub fn run(mut args: AskArgs) -> Result<(), CliError> {
                 ..report(&engine, reason, &answer, &finished)
             })?;
         }
-        interrupted
+        (interrupted, answer.is_thinking_alone(&finished))
     } else {
         let mut model = load::open(&args.model)?;
         let (answered, interrupted) =
@@ -73,10 +73,12 @@ pub fn run(mut args: AskArgs) -> Result<(), CliError> {
             let reason = model.device_reason();
             output::json(&report(model.engine(), reason, &answer, &finished))?;
         }
-        interrupted
+        (interrupted, answer.is_thinking_alone(&finished))
     };
     if interrupted {
         Err(CliError::Interrupted)
+    } else if no_answer {
+        Err(CliError::NoAnswer)
     } else {
         Ok(())
     }

@@ -324,6 +324,11 @@ impl TerminalChat {
         if reason == StopReason::EndOfTurn {
             text = text.trim_end();
         }
+        if answer.is_thinking_alone(&finished) {
+            note(
+                "The model ended after its thinking and wrote no answer. /regenerate tries again.",
+            )?;
+        }
         self.ended = Some(finished);
         self.conversation.messages.push(Turn {
             role: Role::Assistant,

@@ -19,6 +19,11 @@ const FAILURE_LENGTH: usize = 2_000;
 pub enum CliError {
     #[error("{0}")]
     Message(String),
+    /// The model ended its turn behind its thinking.
+    #[error(
+        "the model ended after its thinking and wrote no answer; ask again, or with --no-think"
+    )]
+    NoAnswer,
     /// Ctrl+C ended the work; there is nothing to explain.
     #[error("interrupted")]
     Interrupted,
@@ -86,6 +91,9 @@ pub fn is_terminal() -> bool {
     io::stdout().is_terminal()
 }
 
+/// The exit status where there is no answer.
+const NO_ANSWER: u8 = 3;
+
 /// Prints the failure, if any. A reader that went away (`goldcrest … | head`) is none.
 pub fn exit_code(result: Result<(), CliError>) -> ExitCode {
     exit_code_or(ExitCode::FAILURE, result)
@@ -101,7 +109,10 @@ pub fn exit_code_or(failure: ExitCode, result: Result<(), CliError>) -> ExitCode
         Err(CliError::Interrupted) => ExitCode::from(130),
         Err(error) => {
             let _ = writeln!(stderr(), "goldcrest: {}", error.sentence());
-            failure
+            match error {
+                CliError::NoAnswer => ExitCode::from(NO_ANSWER),
+                _ => failure,
+            }
         }
     }
 }

@@ -16,6 +16,7 @@ mod hostile_names;
 mod models;
 mod presets;
 mod quantize;
+mod says;
 mod stdin;
 mod terminal;
 mod tokenize;
