@@ -231,6 +231,11 @@ fn damaged_vocabularies_are_errors_that_name_the_fault() {
         ("tokenizer.ggml.pre", text("qwen2"), "`qwen2`"),
         ("tokenizer.ggml.tokens", None, "`tokenizer.ggml.tokens`"),
         (
+            "tokenizer.ggml.token_type",
+            None,
+            "control tokens (`tokenizer.ggml.token_type`)",
+        ),
+        (
             "tokenizer.ggml.tokens",
             strings(&["a"]),
             "`tokenizer.ggml.token_type` has 259",
@@ -282,14 +287,16 @@ fn damaged_vocabularies_are_errors_that_name_the_fault() {
         let long = error.is_some_and(|error| error.contains("token 258 is absurdly long"));
         assert_eq!(long, refused, "a control token of {length} bytes");
     }
-    let bytes = byte_alphabet()
+    let bytes: Vec<String> = byte_alphabet()
         .into_iter()
         .skip(1)
         .map(String::from)
         .collect();
+    let types = vec![1; bytes.len()];
     let mut fields = fields();
     fields.retain(|(key, _)| !["tokenizer.ggml.tokens", "tokenizer.ggml.token_type"].contains(key));
     fields.push(("tokenizer.ggml.tokens", Field::Strings(bytes)));
+    fields.push(("tokenizer.ggml.token_type", Field::I32s(types)));
     fields.retain(|(key, _)| {
         *key != "tokenizer.ggml.merges" && *key != "tokenizer.ggml.eos_token_id"
     });

@@ -6,6 +6,12 @@ pub enum TokenizerError {
     /// No vocabulary.
     #[error("the file has no vocabulary (`{0}`), and no tokenizer.json lies beside it")]
     Missing(&'static str),
+    /// A vocabulary that does not distinguish control tokens from text.
+    #[error(
+        "the file does not say which of its tokens are control tokens (`{0}`), and nothing would keep text from becoming \
+         one; convert the model again with a current version of llama.cpp"
+    )]
+    NoTypes(&'static str),
     /// An unsupported kind of tokenizer.
     #[error("tokenizer model `{0}` is not supported (`gpt2`, byte-level BPE, is)")]
     Model(String),

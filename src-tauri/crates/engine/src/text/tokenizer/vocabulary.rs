@@ -74,10 +74,8 @@ impl Vocabulary {
             Some(name) if SPLIT_NAMES.contains(&name) => {}
             other => return Err(TokenizerError::Split(quote(other.unwrap_or("(none)")))),
         }
-        let types = match file.i32s(TYPES) {
-            Some(types) => types.into_iter().map(token_type).collect(),
-            None => vec![TokenType::Normal; tokens.len()],
-        };
+        let types = file.i32s(TYPES).ok_or(TokenizerError::NoTypes(TYPES))?;
+        let types = types.into_iter().map(token_type).collect();
         let merges = file
             .strings(MERGES)
             .ok_or(TokenizerError::Missing(MERGES))?;
