@@ -23,9 +23,13 @@ pub fn run(args: &InspectArgs) -> Result<(), CliError> {
 fn write(out: &mut impl Write, it: &Inspection) -> io::Result<()> {
     writeln!(
         out,
-        "GGUF version {}, {}, {} parameters, mostly {}",
+        "GGUF version {}, {}{}, {} parameters, mostly {}",
         it.version,
         megabytes(it.file_bytes),
+        match it.files {
+            1 => String::new(),
+            files => format!(" in {files} files"),
+        },
         count(it.parameters),
         it.quantisation
     )?;

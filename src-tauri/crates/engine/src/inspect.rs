@@ -1,5 +1,6 @@
 //! Inspection of a model file: its content, the model that the engine reads from it, and the memory of running it.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -21,8 +22,10 @@ use crate::summary;
 pub struct Inspection {
     /// GGUF version.
     pub version: u32,
-    /// Size of the file.
+    /// Size of the file, or of all files of the model.
     pub file_bytes: u64,
+    /// Number of files that the model is in.
+    pub files: usize,
     /// Number of weights.
     pub parameters: u64,
     /// Storage type of most weights.
@@ -30,8 +33,8 @@ pub struct Inspection {
     /// Every metadata key with its value. Long text is truncated; a long array has its `first` values and `length`.
     pub metadata: BTreeMap<String, serde_json::Value>,
     /// Tensors and bytes per type.
-    pub types: BTreeMap<&'static str, TypeTotal>,
-    /// Every tensor, in the order of the file.
+    pub types: BTreeMap<Cow<'static, str>, TypeTotal>,
+    /// Every tensor, in the order of the file; last those of types that cannot be read.
     pub tensors: Vec<TensorLine>,
     /// The kind of chat template of a supported model: `built-in`, `known` or `unknown`.
     pub chat_template: Option<&'static str>,
@@ -57,7 +60,7 @@ pub struct TensorLine {
     pub name: String,
     /// Storage type.
     #[serde(rename = "type")]
-    pub ty: &'static str,
+    pub ty: Cow<'static, str>,
     /// Dimensions, fastest first.
     pub dims: Vec<usize>,
     /// Its size in bytes.
@@ -106,24 +109,30 @@ impl Inspection {
             .iter()
             .map(|tensor| TensorLine {
                 name: quote(&tensor.name),
-                ty: tensor.ty.name(),
+                ty: tensor.ty.name().into(),
                 dims: tensor.dims.clone(),
                 bytes: tensor.data.len(),
             })
+            .chain(gguf.unsupported_tensors().iter().map(|tensor| TensorLine {
+                name: quote(&tensor.name),
+                ty: tensor.ty.clone(),
+                dims: tensor.dims.clone(),
+                bytes: tensor.bytes,
+            }))
             .collect();
         let mut types = BTreeMap::<_, TypeTotal>::new();
         for tensor in &tensors {
-            let total = types.entry(tensor.ty).or_default();
+            let total = types.entry(tensor.ty.clone()).or_default();
             total.tensors += 1;
             total.bytes += tensor.bytes;
         }
         let mut inspection = Inspection {
             version: gguf.version(),
             file_bytes: gguf.file_bytes() as u64,
-            parameters: tensors
-                .iter()
+            files: gguf.files().count(),
+            parameters: (tensors.iter())
                 .map(|tensor| tensor.dims.iter().product::<usize>() as u64)
-                .sum(),
+                .fold(0, u64::saturating_add),
             quantisation: summary::quantisation(&gguf),
             metadata: gguf
                 .keys()
@@ -205,6 +214,11 @@ fn shorten(value: Value<'_>) -> serde_json::Value {
         Value::String(text) => {
             let start: String = text.chars().take(LONGEST).collect();
             format!("{start}… ({} characters)", text.chars().count()).into()
+        }
+        Value::NotUtf8(bytes) => {
+            let start = &bytes[..bytes.len().min(LONGEST)];
+            let start = String::from_utf8_lossy(start);
+            format!("{start} ({} bytes that are not UTF-8)", bytes.len()).into()
         }
         Value::Array(array) => {
             let start: Vec<_> = array.iter().take(8).map(shorten).collect();

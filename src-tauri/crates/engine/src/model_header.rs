@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::context::{Context, context_bytes_per_token, fixed_bytes};
-use crate::gguf::Gguf;
+use crate::gguf::{Gguf, quote};
 use crate::machine::threads;
 use crate::model::config::Config;
 use crate::model::weights;
@@ -122,7 +122,7 @@ const SOURCES: [&str; 4] = [
 /// A text of the header that is short enough for a line.
 fn short(gguf: &Gguf, key: &str) -> Option<String> {
     let text = gguf.str(key)?.trim();
-    let is_line = !text.is_empty() && text.len() <= 200 && !text.contains(char::is_control);
+    let is_line = !text.is_empty() && quote(text) == text;
     is_line.then(|| text.to_owned())
 }
 

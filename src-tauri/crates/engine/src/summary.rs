@@ -8,7 +8,7 @@ use inference::{
 };
 use sha2::{Digest, Sha256};
 
-use crate::gguf::{Gguf, Value, quote};
+use crate::gguf::{Gguf, Value, file_stem, quote};
 use crate::model::config::Config;
 use crate::text::template::{ChatTemplate, TemplateUse};
 
@@ -89,7 +89,12 @@ pub(crate) fn name(gguf: &Gguf) -> String {
     let named = gguf
         .str("general.name")
         .filter(|name| !name.trim().is_empty());
-    let file = || gguf.path()?.file_stem()?.to_str();
+    let broken = match gguf.get("general.name") {
+        Some(Value::NotUtf8(name)) => Some(String::from_utf8_lossy(name)),
+        _ => None,
+    };
+    let named = named.or(broken.as_deref());
+    let file = || file_stem(gguf.path()?);
     quote(named.or_else(file).unwrap_or("unnamed model"))
 }
 
@@ -117,6 +122,9 @@ pub(crate) fn quantisation(gguf: &Gguf) -> String {
             let mut bytes = BTreeMap::new();
             for tensor in gguf.tensors() {
                 *bytes.entry(tensor.ty.name()).or_insert(0) += tensor.data.len();
+            }
+            for tensor in gguf.unsupported_tensors() {
+                *bytes.entry(&tensor.ty).or_insert(0) += tensor.bytes;
             }
             bytes
                 .into_iter()
@@ -168,12 +176,14 @@ fn sampling(gguf: &Gguf) -> Sampling {
     }
 }
 
-/// SHA-256 over the header and the size of the file: a collision cannot be constructed.
+/// SHA-256 over the header and the size of the file, or of all files: a collision cannot be constructed.
 fn fingerprint(gguf: &Gguf) -> String {
     let size = (gguf.file_bytes() as u64).to_le_bytes();
-    let hash = Sha256::new()
-        .chain_update(gguf.header_bytes())
-        .chain_update(size);
+    let mut hash = Sha256::new();
+    for header in gguf.headers() {
+        hash.update(header);
+    }
+    hash.update(size);
     hex(&hash.finalize())
 }
 

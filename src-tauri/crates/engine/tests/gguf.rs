@@ -142,7 +142,13 @@ fn files_of_other_formats_are_rejected() {
     let big_endian = with(b"GGUF\x03\0\0\0", b"GGUF\0\0\0\x03");
     assert!(matches!(
         Gguf::from_bytes(big_endian),
-        Err(GgufError::Version(_))
+        Err(GgufError::BigEndian)
+    ));
+    // Of the header alone, as the file begins.
+    let header = b"GGUF\0\0\0\x02\0\0\0\0\0\0\0\x05\0\0\0\0\0\0\0\x20".to_vec();
+    assert!(matches!(
+        Gguf::from_bytes(header),
+        Err(GgufError::BigEndian)
     ));
     assert!(
         Gguf::open(std::path::Path::new(env!("CARGO_MANIFEST_DIR"))).is_err(),
@@ -210,12 +216,23 @@ fn tensors_that_do_not_fit_are_named() {
         (set(at + 12, &u64::MAX.to_le_bytes()), "absurd"),
         (set(at + 12, &5u64.to_le_bytes()), "overlaps"),
         (set(at + 12, &500u64.to_le_bytes()), "past the end"),
-        (set(at + 20, &23u32.to_le_bytes()), "IQ4_XS"),
-        (set(at + 20, &999u32.to_le_bytes()), "999"),
         (set(at + 24, &1u64.to_le_bytes()), "not aligned"),
         (set(at + 24, &(1u64 << 40).to_le_bytes()), "past the end"),
         (set(at + 24, &(u64::MAX - 31).to_le_bytes()), "past the end"),
     ];
+    for ty in [23u32, 999] {
+        // Of a type that is not known, too.
+        let mut image = base.clone();
+        image[at + 20..at + 24].copy_from_slice(&ty.to_le_bytes());
+        let with = |at: usize, bytes: &[u8]| {
+            let mut image = image.clone();
+            image[at..at + bytes.len()].copy_from_slice(bytes);
+            error(image)
+        };
+        assert!(with(at + 12, &u64::MAX.to_le_bytes()).contains("absurd"));
+        assert!(with(at + 24, &1u64.to_le_bytes()).contains("not aligned"));
+        assert!(with(at + 24, &(1u64 << 40).to_le_bytes()).contains("past the end"));
+    }
     for (error, expected) in cases {
         assert!(
             error.contains(expected),
@@ -247,8 +264,101 @@ fn the_alignment_is_honoured() {
 }
 
 #[test]
-fn text_that_is_not_utf_8_is_refused() {
+fn text_that_is_not_utf_8_is_refused_where_the_model_needs_it() {
     assert!(error(with(b"smaug-bpe", b"smaug\xffbpe")).contains("`tokenizer.ggml.pre`"));
+    assert!(error(with(b"<|im_end|>", b"<|im\xffend|>")).contains("`tokenizer.ggml.tokens`"));
+    let text = |key: &'static str, bytes: &[u8]| {
+        let mut stored = 8u32.to_le_bytes().to_vec();
+        stored.extend((bytes.len() as u64).to_le_bytes());
+        stored.extend(bytes);
+        Gguf::from_bytes(write::header([(key, Field::Stored(stored))], &[]))
+    };
+    let bad = b"bad \xff\xfe name";
+    for key in ["general.architecture", "tokenizer.chat_template", "mine"] {
+        let error = text(key, bad).err().expect("it is refused").to_string();
+        assert!(error.contains(key) && error.contains("UTF-8"), "{error}");
+    }
+    for key in ["general.name", "general.description", "general.license"] {
+        let gguf = text(key, bad).expect("it describes, and is not needed");
+        assert_eq!(gguf.str(key), None);
+        let Some(Value::NotUtf8(found)) = gguf.get(key) else {
+            panic!("its bytes");
+        };
+        assert_eq!(found, bad);
+        // The tags of a model are a list.
+        let mut list = 9u32.to_le_bytes().to_vec();
+        list.extend(8u32.to_le_bytes());
+        list.extend(1u64.to_le_bytes());
+        list.extend((bad.len() as u64).to_le_bytes());
+        list.extend(bad);
+        let header = write::header([(key, Field::Stored(list))], &[]);
+        let gguf = Gguf::from_bytes(header).expect("it describes, and is not needed");
+        assert_eq!((gguf.array_len(key), gguf.strings(key)), (Some(1), None));
+    }
+}
+
+#[test]
+fn a_tensor_of_a_type_that_cannot_be_read_is_listed_apart() {
+    let base = image();
+    let name = "output_norm.weight";
+    let at = after(&base, name);
+    for (ty, expected) in [
+        (9u32, "Q8_1"),
+        (15, "Q8_K"),
+        (16, "IQ2_XXS"),
+        (20, "IQ4_NL"),
+        (23, "IQ4_XS"),
+        (29, "IQ1_M"),
+        (34, "TQ1_0"),
+        (35, "TQ2_0"),
+        (39, "MXFP4"),
+        (999, "999"),
+    ] {
+        let mut image = base.clone();
+        image[at + 12..at + 16].copy_from_slice(&ty.to_le_bytes());
+        let gguf = Gguf::from_bytes(image).expect("a good file");
+        let names: Vec<&str> = gguf.tensors().iter().map(|it| it.name.as_str()).collect();
+        assert_eq!(names, ["token_embd.weight"]);
+        assert!(gguf.tensor_info(name).is_none() && gguf.tensor(name).is_none());
+        let [tensor] = gguf.unsupported_tensors() else {
+            panic!("one tensor");
+        };
+        assert_eq!((&*tensor.name, &*tensor.ty), (name, expected));
+        assert_eq!((&tensor.dims[..], tensor.bytes), (&[32][..], 128));
+        assert_eq!(
+            gguf.unsupported_tensor(name).map(|it| &*it.ty),
+            Some(expected)
+        );
+        assert!(gguf.unsupported_tensor("token_embd.weight").is_none());
+    }
+    // A name of both kinds is a name twice.
+    let mut twins = write::header(
+        [],
+        &[
+            describe("t", BlockType::F32, &[8]),
+            describe("t", BlockType::F32, &[8]),
+        ],
+    );
+    let ty = twins
+        .windows(5)
+        .rposition(|it| it == b"t\x01\0\0\0")
+        .expect("the second")
+        + 13;
+    twins[ty..ty + 4].copy_from_slice(&23u32.to_le_bytes());
+    twins.resize(twins.len() + 64, 0);
+    assert!(error(twins).contains("`t`: it is defined twice"));
+}
+
+#[test]
+fn text_of_a_file_is_quoted_on_one_line_in_its_own_order() {
+    use engine::gguf::quote;
+    assert_eq!(quote("Größe 日本 🦅 שלום"), "Größe 日本 🦅 שלום");
+    assert_eq!(
+        quote("a\nb\r\tc\u{1b}[2J\u{9b}\u{2028}\u{202e}fdp\u{2066}\0"),
+        "a\\nb\\r\\tc\\u{1b}[2J\\u{9b}\\u{2028}\\u{202e}fdp\\u{2066}\\u{0}"
+    );
+    assert_eq!(quote(&"x".repeat(201)), format!("{}…", "x".repeat(200)));
+    assert_eq!(quote(&"x".repeat(200)), "x".repeat(200));
 }
 
 /// A few thousand damaged files as a rule; `GOLDCREST_FUZZ` says how many instead.

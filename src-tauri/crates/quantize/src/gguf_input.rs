@@ -28,10 +28,6 @@ pub(crate) fn open(path: &Path) -> Result<FloatModel, QuantizeError> {
         path: path.to_owned(),
         source,
     })?;
-    if gguf.u32("split.count").is_some_and(|count| count > 1) {
-        let problem = "it is one part of several; only a whole model in one file is read";
-        return Err(QuantizeError::input(path, problem));
-    }
     let config = Config::from_gguf(&gguf).map_err(|source| QuantizeError::Config {
         path: path.to_owned(),
         source,
@@ -42,20 +38,23 @@ pub(crate) fn open(path: &Path) -> Result<FloatModel, QuantizeError> {
     for (tensor, required) in required.chain([(&head, false)]) {
         check(path, &gguf, tensor, required)?;
     }
+    let not_floats = |name: &str, ty: &str| {
+        let problem = format!("it is stored as {ty}; only F32, F16 and BF16 are quantised");
+        QuantizeError::tensor(path, name, problem)
+    };
+    if let Some(tensor) = gguf.unsupported_tensors().first() {
+        return Err(not_floats(&tensor.name, &tensor.ty));
+    }
     let tensors = gguf.tensors().iter().map(|info| {
         if !matches!(info.ty, BlockType::F32 | BlockType::F16 | BlockType::BF16) {
-            let problem = format!(
-                "it is stored as {}; only F32, F16 and BF16 are quantised",
-                info.ty.name()
-            );
-            return Err(QuantizeError::tensor(path, &info.name, problem));
+            return Err(not_floats(&info.name, info.ty.name()));
         }
         Ok(FloatTensor {
             name: info.name.clone(),
             source_name: info.name.clone(),
             ty: info.ty,
             dims: info.dims.clone(),
-            file: 0,
+            file: info.part,
             start: info.data.start as u64,
             order: RowOrder::Same,
         })
@@ -64,17 +63,21 @@ pub(crate) fn open(path: &Path) -> Result<FloatModel, QuantizeError> {
     let fields = gguf.stored_fields().into_iter();
     let fields = fields.filter(|(key, _)| !LEFT_OUT.contains(key));
     let fields = fields.map(|(key, bytes)| (key.to_owned(), Field::Stored(bytes.to_vec())));
-    let file = File::open(path)
-        .map_err(|error| QuantizeError::input(path, format!("cannot be read: {error}")))?;
+    let files = gguf.files().map(|path| {
+        let file = File::open(path);
+        let file =
+            file.map_err(|error| QuantizeError::input(path, format!("cannot be read: {error}")))?;
+        Ok(InputFile {
+            path: path.to_owned(),
+            file,
+        })
+    });
     Ok(FloatModel {
         path: path.to_owned(),
         fields: fields.collect(),
         config,
         tensors,
-        files: vec![InputFile {
-            path: path.to_owned(),
-            file,
-        }],
+        files: files.collect::<Result<_, QuantizeError>>()?,
     })
 }
 

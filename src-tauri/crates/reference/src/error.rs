@@ -52,6 +52,11 @@ pub enum UnsupportedModel {
     /// Another architecture, or none.
     #[error("the file does not hold a `{ARCHITECTURE}` model")]
     Architecture,
+    /// One of several files.
+    #[error(
+        "candle reads models in one file, and this one is in several; join them with llama.cpp's `llama-gguf-split --merge`"
+    )]
+    SeveralFiles,
     /// A key is missing, or is not the unsigned 32-bit integer that candle reads.
     #[error("metadata key `{0}` is missing or has a type that candle does not read")]
     Key(String),

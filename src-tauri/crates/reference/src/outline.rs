@@ -38,6 +38,9 @@ impl ModelOutline {
     }
 
     fn of(header: &OutlineKeys<'_>) -> Result<ModelOutline, UnsupportedModel> {
+        if header.is_part() {
+            return Err(UnsupportedModel::SeveralFiles);
+        }
         if header.text("general.architecture") != Some(ARCHITECTURE) {
             return Err(UnsupportedModel::Architecture);
         }
@@ -107,6 +110,16 @@ impl OutlineKeys<'_> {
         match self.0.metadata.get(key) {
             Some(Value::String(text)) => Some(text),
             _ => None,
+        }
+    }
+
+    /// Returns whether the file is one of several.
+    fn is_part(&self) -> bool {
+        let count = self.0.metadata.get("split.count");
+        match count {
+            Some(&Value::U16(count)) => count > 1,
+            Some(&Value::U32(count)) => count > 1,
+            _ => false,
         }
     }
 

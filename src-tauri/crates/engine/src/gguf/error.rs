@@ -11,7 +11,59 @@ pub enum GgufError {
     /// The first four bytes are not `GGUF`.
     #[error("this is not a GGUF file")]
     NotGguf,
-    /// A version other than 2 and 3, or a big-endian file.
+    /// The numbers of the file are big-endian.
+    #[error(
+        "this GGUF file is big-endian, made for another kind of computer; get the little-endian file of the same model"
+    )]
+    BigEndian,
+    /// Several parts of a model in one file.
+    #[error(
+        "this file is several parts of a model joined end to end; put the parts themselves into one folder and open one \
+         of them, or join them with llama.cpp's `llama-gguf-split --merge`"
+    )]
+    Joined,
+    /// A part of a model whose name does not lead to the others.
+    #[error(
+        "this is part {number} of a model in {count} files; give it its name again, which ends in \
+         `-{number:05}-of-{count:05}.gguf`, and put the other parts beside it"
+    )]
+    PartName {
+        /// The part, from 1.
+        number: usize,
+        /// Number of parts.
+        count: usize,
+    },
+    /// A part of the model is not there.
+    #[error("a part of the model is missing: put `{file}` into the same folder")]
+    MissingPart {
+        /// Its file name.
+        file: String,
+    },
+    /// Another part of the model cannot be read.
+    #[error("the model's part `{file}`: {problem}")]
+    Part {
+        /// Its file name.
+        file: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// A file has the name of a part and is none of this model.
+    #[error("`{file}` is not a part of the same model; download that file again")]
+    ForeignPart {
+        /// Its file name.
+        file: String,
+    },
+    /// The parts have other tensors than they declare.
+    #[error(
+        "the parts are not all of one model: together they have {found} tensors, and should have {declared}"
+    )]
+    PartTensors {
+        /// Tensors of the whole model.
+        declared: usize,
+        /// Those of the parts.
+        found: usize,
+    },
+    /// A version other than 2 and 3.
     #[error("GGUF version {0} is not supported (2 and 3 are)")]
     Version(u32),
     /// The header is invalid as a whole: counts out of range, or a truncated file.
@@ -35,11 +87,26 @@ pub enum GgufError {
     },
 }
 
-/// Text of a file for a message, truncated: a file may hold megabytes of it.
+/// Text of a file as a part of a line: truncated, because a file may hold megabytes of it, and with what would break or
+/// rearrange the line escaped.
 pub fn quote(text: &str) -> String {
     const LONGEST: usize = 200;
-    match text.char_indices().nth(LONGEST) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
+    let mut quoted = String::new();
+    for (at, c) in text.chars().enumerate() {
+        if at == LONGEST {
+            quoted.push('…');
+            break;
+        }
+        if c.is_control() || rearranges(c) {
+            quoted.extend(c.escape_default());
+        } else {
+            quoted.push(c);
+        }
     }
+    quoted
+}
+
+/// Returns whether a character separates lines or paragraphs, or changes the direction of the text behind it.
+pub fn rearranges(c: char) -> bool {
+    matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }

@@ -1,5 +1,6 @@
-//! An open GGUF file: the checked header in memory, the tensors where they are stored.
+//! An open model: the checked header in memory, the tensors where they are stored, in one GGUF file or several.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -8,7 +9,8 @@ use std::time::SystemTime;
 use kernels::{BlockType, Stored, read_exact_at};
 
 use super::error::GgufError;
-use super::header::{Header, HeaderError, TensorInfo};
+use super::header::{Header, HeaderError, TensorInfo, UnsupportedTensor};
+use super::parts;
 use super::value::Value;
 
 /// One tensor's bytes as stored in the file, row by row.
@@ -35,20 +37,33 @@ const FIRST_READ_BYTES: usize = 1 << 20;
 /// Longest accepted header. That of SmolLM3-3B, with 128,256 tokens, takes 8 MB.
 const MAX_HEADER_BYTES: usize = 128 << 20;
 
-/// An open GGUF file: its checked header over its bytes.
+/// An open model: its checked header over the bytes of its file, or of all files where it is in several.
 pub struct Gguf {
-    backing: Backing,
+    files: Vec<FileBytes>,
     header: Header,
-    /// The first bytes of a file, up to the end of the header; empty for an image in memory.
-    start: Vec<u8>,
-    /// Length of the whole file.
-    len: usize,
     path: Option<PathBuf>,
 }
 
-impl Gguf {
-    /// Reads the header of `path` and checks all of it. Tensor data is not touched.
-    pub fn open(path: &Path) -> Result<Gguf, GgufError> {
+/// One file of a model.
+struct FileBytes {
+    backing: Backing,
+    /// Its path, if it is a file.
+    path: Option<PathBuf>,
+    /// The first bytes of a file, up to the end of the header; empty for an image in memory.
+    start: Vec<u8>,
+    header_len: usize,
+    len: usize,
+}
+
+/// A file with its own header: a whole model or a part of one.
+pub(super) struct FilePart {
+    file: FileBytes,
+    header: Header,
+}
+
+impl FilePart {
+    /// Reads the header of `path` and checks all of it.
+    pub(super) fn open(path: &Path) -> Result<FilePart, GgufError> {
         // Errors of reading a folder or a device differ by system.
         if !fs::metadata(path)?.is_file() {
             return Err(GgufError::NotGguf);
@@ -56,13 +71,63 @@ impl Gguf {
         let file = File::open(path)?;
         let len = usize::try_from(file.metadata()?.len()).unwrap_or(usize::MAX);
         let (header, start) = read_header(&file, len)?;
-        Ok(Gguf {
+        let file = FileBytes {
             backing: Backing::File(file),
-            header,
-            start,
-            len,
             path: Some(path.to_owned()),
+            start,
+            header_len: header.end,
+            len,
+        };
+        Ok(FilePart { file, header })
+    }
+
+    /// The value of a metadata key.
+    pub(super) fn get(&self, key: &str) -> Option<Value<'_>> {
+        self.header.value(self.file.start(), key)
+    }
+
+    pub(super) fn tensor_count(&self) -> usize {
+        self.header.tensors.len() + self.header.unsupported.len()
+    }
+
+    /// Returns whether a key of `other` has another value here, the number of the part aside.
+    pub(super) fn contradicts(&self, other: &FilePart) -> bool {
+        let ours: BTreeMap<_, _> = (self.header.stored_fields(self.file.start()))
+            .into_iter()
+            .collect();
+        let theirs = other.header.stored_fields(other.file.start());
+        theirs.into_iter().any(|(key, value)| {
+            let ours = ours.get(key);
+            key != parts::NUMBER && ours.is_some_and(|ours| *ours != value)
         })
+    }
+
+    /// Returns whether another GGUF file follows on the data of this one.
+    pub(super) fn has_another_behind(&self) -> Result<bool, GgufError> {
+        let Backing::File(file) = &self.file.backing else {
+            return Ok(false);
+        };
+        for at in self.header.data_ends {
+            let mut magic = [0; 4];
+            if self.file.len.saturating_sub(at) >= magic.len() {
+                read_exact_at(file, at as u64, &mut magic)?;
+                if magic == *b"GGUF" {
+                    return Ok(true);
+                }
+            }
+        }
+        Ok(false)
+    }
+}
+
+impl Gguf {
+    /// Reads the header of `path` and checks all of it; where it is a part of a model, the headers of all parts. Tensor data
+    /// is not touched.
+    pub fn open(path: &Path) -> Result<Gguf, GgufError> {
+        let parts = parts::open_all(path, FilePart::open(path)?)?;
+        let mut gguf = Gguf::of_parts(parts)?;
+        gguf.path = Some(path.to_owned());
+        Ok(gguf)
     }
 
     /// Reads a GGUF image in memory.
@@ -71,39 +136,64 @@ impl Gguf {
             HeaderError::Invalid(error) => error,
             HeaderError::Incomplete => GgufError::NotGguf,
         })?;
-        Ok(Gguf {
+        let file = FileBytes {
             len: bytes.len(),
             backing: Backing::Memory(bytes),
-            header,
+            path: None,
             start: Vec::new(),
+            header_len: header.end,
+        };
+        Gguf::of_parts(vec![FilePart { file, header }])
+    }
+
+    fn of_parts(parts: Vec<FilePart>) -> Result<Gguf, GgufError> {
+        let (mut files, mut whole) = (Vec::new(), None::<Header>);
+        for FilePart { file, header } in parts {
+            match &mut whole {
+                None => whole = Some(header),
+                Some(whole) => whole.extend(files.len(), header)?,
+            }
+            files.push(file);
+        }
+        Ok(Gguf {
+            files,
+            header: whole.ok_or(GgufError::NotGguf)?,
             path: None,
         })
     }
 
-    /// The file it was opened from, if from a file.
+    /// The file it was opened from, if from a file; of a model in several it may be any part.
     pub fn path(&self) -> Option<&Path> {
         self.path.as_deref()
     }
 
-    /// When the file was last changed, also where it goes by another name now or by none; `None` of an image in memory.
+    /// All files, in the order of [`TensorInfo::part`].
+    pub fn files(&self) -> impl Iterator<Item = &Path> {
+        self.files.iter().filter_map(|file| file.path.as_deref())
+    }
+
+    /// When a file was last changed, also where it goes by another name now or by none; `None` of an image in memory.
     ///
     /// # Errors
     /// When the system does not tell.
     pub fn modified(&self) -> io::Result<Option<SystemTime>> {
-        match &self.backing {
-            Backing::File(file) => file.metadata()?.modified().map(Some),
-            Backing::Memory(_) => Ok(None),
+        let mut last = None;
+        for file in &self.files {
+            if let Backing::File(file) = &file.backing {
+                last = last.max(Some(file.metadata()?.modified()?));
+            }
         }
+        Ok(last)
     }
 
-    /// Size of the whole file in bytes.
+    /// Size in bytes, of all files together.
     pub fn file_bytes(&self) -> usize {
-        self.len
+        self.files.iter().map(|file| file.len).sum()
     }
 
-    /// The bytes before the tensor data: metadata and tensor descriptions.
-    pub fn header_bytes(&self) -> &[u8] {
-        &self.start()[..self.header.end]
+    /// The bytes before the tensor data, of each file: metadata and tensor descriptions.
+    pub fn headers(&self) -> impl Iterator<Item = &[u8]> {
+        (self.files.iter()).map(|file| &file.start()[..file.header_len])
     }
 
     /// GGUF version of the file, 2 or 3.
@@ -188,6 +278,16 @@ impl Gguf {
         &self.header.tensors
     }
 
+    /// Tensors of types that cannot be read, in the order of the file.
+    pub fn unsupported_tensors(&self) -> &[UnsupportedTensor] {
+        &self.header.unsupported
+    }
+
+    /// The tensor of this name, where it is of a type that cannot be read.
+    pub fn unsupported_tensor(&self, name: &str) -> Option<&UnsupportedTensor> {
+        self.header.unsupported_tensor(name)
+    }
+
     /// The info of one tensor.
     pub fn tensor_info(&self, name: &str) -> Option<&TensorInfo> {
         self.header.tensor(name)
@@ -196,10 +296,12 @@ impl Gguf {
     /// One tensor, with a reference to its stored bytes.
     pub fn tensor(&self, name: &str) -> Option<TensorView<'_>> {
         let info = self.header.tensor(name)?;
-        let bytes = match &self.backing {
+        let (before, rest) = self.files.split_at(info.part);
+        let bytes = match &rest.first()?.backing {
             Backing::Memory(bytes) => Stored::Memory(&bytes[info.data.clone()]),
             Backing::File(file) => Stored::File {
                 file,
+                files_before: before.iter().map(|file| file.len as u64).sum(),
                 start: info.data.start as u64,
                 len: info.data.len(),
                 observer: None,
@@ -217,10 +319,19 @@ impl Gguf {
     #[must_use]
     pub fn without_metadata(mut self) -> Gguf {
         self.header.fields.clear();
-        self.start = Vec::new();
+        for file in &mut self.files {
+            file.start = Vec::new();
+        }
         self
     }
 
+    /// The first bytes of the file that has the metadata.
+    fn start(&self) -> &[u8] {
+        self.files.first().map_or(&[], FileBytes::start)
+    }
+}
+
+impl FileBytes {
     /// The file's first bytes, with the whole header among them.
     fn start(&self) -> &[u8] {
         match &self.backing {

@@ -1,5 +1,8 @@
 //! Metadata values, and the reader of little-endian primitives.
 
+/// The problem of a text.
+pub(super) const NOT_UTF8: &str = "text that is not UTF-8";
+
 /// A value type of the GGUF format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ValueType {
@@ -53,6 +56,8 @@ pub enum Value<'a> {
     Bool(bool),
     /// UTF-8 text.
     String(&'a str),
+    /// Text that is not UTF-8.
+    NotUtf8(&'a [u8]),
     /// Values of one type.
     Array(Array<'a>),
 }
@@ -123,6 +128,8 @@ pub(super) struct Reader<'a> {
     total: usize,
     /// A read went beyond `bytes`, but not beyond the file.
     truncated: bool,
+    /// A value was text that is not UTF-8.
+    not_utf8: bool,
 }
 
 impl<'a> Reader<'a> {
@@ -137,7 +144,13 @@ impl<'a> Reader<'a> {
             at: 0,
             total: total.max(bytes.len()),
             truncated: false,
+            not_utf8: false,
         }
+    }
+
+    /// Returns whether a value since the last call was text that is not UTF-8.
+    pub(super) fn take_not_utf8(&mut self) -> bool {
+        std::mem::take(&mut self.not_utf8)
     }
 
     /// Whether more bytes of the file are needed.
@@ -196,8 +209,12 @@ impl<'a> Reader<'a> {
     }
 
     pub(super) fn string(&mut self) -> Result<&'a str, String> {
+        std::str::from_utf8(self.text()?).map_err(|_| NOT_UTF8.to_owned())
+    }
+
+    fn text(&mut self) -> Result<&'a [u8], String> {
         let len = self.count(1)?;
-        std::str::from_utf8(self.take(len)?).map_err(|_| "text that is not UTF-8".to_owned())
+        self.take(len)
     }
 
     pub(super) fn ty(&mut self) -> Result<ValueType, String> {
@@ -222,7 +239,16 @@ impl<'a> Reader<'a> {
                 [1] => Value::Bool(true),
                 [other] => return Err(format!("{other} is not a boolean")),
             },
-            ValueType::String => Value::String(self.string()?),
+            ValueType::String => {
+                let text = self.text()?;
+                std::str::from_utf8(text).map_or_else(
+                    |_| {
+                        self.not_utf8 = true;
+                        Value::NotUtf8(text)
+                    },
+                    Value::String,
+                )
+            }
             ValueType::Array => Value::Array(self.checked_array()?),
         })
     }

@@ -39,6 +39,7 @@ impl Field {
             Value::Float(value) => Field::F32(*value as f32),
             Value::Bool(value) => Field::Bool(*value),
             Value::String(text) => Field::String((*text).to_owned()),
+            Value::NotUtf8(_) => return None,
             Value::Array(array) => match array.iter().next() {
                 Some(Value::String(_)) => {
                     Field::Strings(array.strings()?.into_iter().map(str::to_owned).collect())

@@ -91,6 +91,10 @@ pub trait WeightSource {
     fn shape(&self, name: &str) -> Option<(BlockType, usize, usize)>;
     /// The tensor.
     fn tensor(&self, name: &str) -> Option<Tensor<'_>>;
+    /// The type of a tensor that is there but cannot be read.
+    fn unsupported_type(&self, _name: &str) -> Option<&str> {
+        None
+    }
     /// When it was last changed, where that may happen.
     ///
     /// # Errors
@@ -103,6 +107,10 @@ pub trait WeightSource {
 impl WeightSource for Gguf {
     fn modified(&self) -> io::Result<Option<SystemTime>> {
         Gguf::modified(self)
+    }
+
+    fn unsupported_type(&self, name: &str) -> Option<&str> {
+        Some(&self.unsupported_tensor(name)?.ty)
     }
 
     fn shape(&self, name: &str) -> Option<(BlockType, usize, usize)> {
@@ -243,13 +251,14 @@ pub fn check(source: &dyn WeightSource, config: &Config) -> Result<(), WeightErr
     for tensor in required_tensors(config) {
         let shape = source
             .shape(&tensor.name)
-            .ok_or_else(|| missing(&tensor.name))?;
+            .ok_or_else(|| missing(source, &tensor.name))?;
         check_shape(&tensor.name, shape, tensor.rows, tensor.cols)?;
     }
-    if let Some(shape) = source.shape(OUTPUT) {
-        check_shape(OUTPUT, shape, config.shape.vocab, config.shape.embedding)?;
+    match source.shape(OUTPUT) {
+        Some(shape) => check_shape(OUTPUT, shape, config.shape.vocab, config.shape.embedding),
+        None if source.unsupported_type(OUTPUT).is_some() => Err(missing(source, OUTPUT)),
+        None => Ok(()),
     }
-    Ok(())
 }
 
 /// Passes the first, the middle and the last bytes of each required tensor to `each`.
@@ -274,10 +283,15 @@ pub fn sample(
     Ok(())
 }
 
-fn missing(name: &str) -> WeightError {
+fn missing(source: &dyn WeightSource, name: &str) -> WeightError {
     WeightError::Tensor {
         name: name.to_owned(),
-        problem: "it is missing".to_owned(),
+        problem: match source.unsupported_type(name) {
+            Some(ty) => format!(
+                "its type {ty} is not supported; get the model in another one, such as Q4_K_M or Q8_0"
+            ),
+            None => "it is missing".to_owned(),
+        },
     }
 }
 
@@ -424,7 +438,7 @@ impl<'a, D: DeviceMemory> Loader<'a, D> {
     }
 
     fn matrix(&mut self, name: &str) -> Result<D::Matrix, WeightError> {
-        let tensor = self.source.tensor(name).ok_or_else(|| missing(name))?;
+        let tensor = (self.source.tensor(name)).ok_or_else(|| missing(self.source, name))?;
         let matrix = self.memory.matrix(TensorView {
             ty: tensor.ty,
             rows: tensor.rows,
@@ -435,7 +449,7 @@ impl<'a, D: DeviceMemory> Loader<'a, D> {
     }
 
     fn norm(&mut self, name: &str) -> Result<D::Norm, WeightError> {
-        let tensor = self.source.tensor(name).ok_or_else(|| missing(name))?;
+        let tensor = (self.source.tensor(name)).ok_or_else(|| missing(self.source, name))?;
         let mut values = vec![0.0; tensor.cols];
         let stored = tensor.stored().read().map_err(DeviceError::Read);
         let norm = stored

@@ -7,7 +7,7 @@ use engine::gguf::TensorInfo;
 use engine::gguf::write::{self, Field, TensorSpec};
 use engine::{
     Config, Engine, Gguf, GpuPlacement, GpuRejection, Inspection, LoadOptions, ModelFile,
-    OpenError, Placement,
+    ModelHeader, OpenError, Placement,
 };
 
 use crate::reference::{fixture, on_cpu, open};
@@ -30,14 +30,7 @@ pub fn altered(
             .iter()
             .filter(|tensor| tensor.name != without)
     };
-    let descriptions: Vec<TensorSpec> = kept()
-        .map(|tensor| TensorSpec {
-            name: tensor.name.clone(),
-            ty: tensor.ty,
-            dims: tensor.dims.clone(),
-            len: tensor.data.len(),
-        })
-        .collect();
+    let descriptions: Vec<TensorSpec> = kept().map(spec_of).collect();
     let mut image = write::header(fields, &descriptions);
     for tensor in kept() {
         let stored = gguf.tensor(&tensor.name).expect("it is listed").bytes;
@@ -47,6 +40,15 @@ pub fn altered(
     let path = folder.join("altered.gguf");
     fs::write(&path, image).expect("the folder can be written to");
     path
+}
+
+fn spec_of(tensor: &TensorInfo) -> TensorSpec {
+    TensorSpec {
+        name: tensor.name.clone(),
+        ty: tensor.ty,
+        dims: tensor.dims.clone(),
+        len: tensor.data.len(),
+    }
 }
 
 pub fn refusal(path: &Path) -> String {
@@ -229,6 +231,174 @@ fn missing_dimensions_have_defaults_and_all_must_agree() {
     let length = Some(Field::U32(2 * config.shape.head_dim as u32));
     let error = with("smollm3.attention.value_length", length).expect_err("another length");
     assert!(error.to_string().contains("differs from the key length"));
+}
+
+/// A tiny model with the types of some tensors, by parts of their names, changed to a number.
+fn retyped(folder: &Path, part: &str, ty: u32) -> std::path::PathBuf {
+    let model = fixture(&format!("{MODEL}.gguf"));
+    let gguf = Gguf::open(&model).expect("the fixture is committed");
+    let mut image = fs::read(&model).expect("the fixture is committed");
+    for tensor in gguf.tensors().iter().filter(|it| it.name.contains(part)) {
+        let name = tensor.name.as_bytes();
+        let mut length = (name.len() as u64).to_le_bytes().to_vec();
+        length.extend(name);
+        let at = image.windows(length.len()).position(|it| it == length);
+        let ty_at = at.expect("it is described") + length.len() + 4 + 8 * tensor.dims.len();
+        image[ty_at..ty_at + 4].copy_from_slice(&ty.to_le_bytes());
+    }
+    let path = folder.join("retyped.gguf");
+    fs::write(&path, image).expect("written");
+    path
+}
+
+#[test]
+fn a_type_that_cannot_be_read_is_named_and_the_rest_of_the_file_shown() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (part, tensor) in [
+        ("ffn_down", "blk.0.ffn_down.weight"),
+        ("token_embd", "token_embd.weight"),
+    ] {
+        for (ty, name) in [
+            (23, "IQ4_XS"),
+            (21, "IQ3_S"),
+            (35, "TQ2_0"),
+            (39, "MXFP4"),
+            (777, "777"),
+        ] {
+            let path = retyped(folder.path(), part, ty);
+            let error = refusal(&path);
+            assert!(
+                error.starts_with(&format!(
+                    "tensor `{tensor}`: its type {name} is not supported; get"
+                )),
+                "{error}"
+            );
+            assert!(error.contains("Q4_K_M"), "{error}");
+            assert_eq!(
+                ModelHeader::open(&path)
+                    .err()
+                    .map(|error| error.to_string()),
+                Some(error.clone())
+            );
+            let found = Inspection::of(&path, None).expect("a GGUF file");
+            let whole = Inspection::of(&fixture(&format!("{MODEL}.gguf")), None);
+            let whole = whole.expect("a GGUF file");
+            assert_eq!(found.problem, Some(error));
+            assert_eq!(found.metadata, whole.metadata);
+            assert_eq!(found.parameters, whole.parameters);
+            assert_eq!(found.tensors.len(), whole.tensors.len());
+            let of_type = found.tensors.iter().filter(|it| it.ty == name);
+            assert!(of_type.clone().all(|it| it.name.contains(part)));
+            assert_eq!(of_type.count(), found.types[name].tensors);
+            let sizes = |it: &Inspection| it.types.values().map(|it| it.bytes).sum::<usize>();
+            assert!(
+                sizes(&found) >= sizes(&whole),
+                "padding aside, as many bytes"
+            );
+            assert!(found.model.is_some());
+        }
+    }
+}
+
+#[test]
+fn an_inspection_counts_tensors_of_any_declared_size() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let specs = ["a", "b", "c"].map(|name| TensorSpec {
+        name: name.to_owned(),
+        ty: kernels::BlockType::F32,
+        dims: vec![8],
+        len: 32,
+    });
+    let mut image = write::header([], &specs);
+    for name in [b"a\x01\0\0\0", b"b\x01\0\0\0", b"c\x01\0\0\0"] {
+        let at = image
+            .windows(5)
+            .position(|it| it == name)
+            .expect("it is described")
+            + 5;
+        image[at..at + 8].copy_from_slice(&u64::MAX.to_le_bytes());
+        image[at + 8..at + 12].copy_from_slice(&23u32.to_le_bytes());
+    }
+    image.resize(image.len() + 96, 0);
+    let path = folder.path().join("any.gguf");
+    fs::write(&path, image).expect("written");
+    let found = Inspection::of(&path, None).expect("a GGUF file");
+    assert_eq!(
+        (found.parameters, found.types["IQ4_XS"].bytes),
+        (u64::MAX, 96)
+    );
+}
+
+/// A tensor more and a name are nothing that the model needs.
+#[test]
+fn what_no_model_needs_does_not_decide() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let model = fixture(&format!("{MODEL}.gguf"));
+    let gguf = Gguf::open(&model).expect("the fixture is committed");
+    let mut specs: Vec<TensorSpec> = gguf.tensors().iter().map(spec_of).collect();
+    specs.push(TensorSpec {
+        name: "rope_freqs.weight".to_owned(),
+        ty: kernels::BlockType::F32,
+        dims: vec![256],
+        len: 136,
+    });
+    let fields = gguf.stored_fields().into_iter().map(|(key, value)| {
+        let mut value = value.to_vec();
+        if key == "general.name" {
+            let text = b"bad \xff\xfe\n\x1b[2J\xe2\x80\xaename";
+            value = 8u32.to_le_bytes().to_vec();
+            value.extend((text.len() as u64).to_le_bytes());
+            value.extend(text);
+        }
+        (key, Field::Stored(value))
+    });
+    let mut image = write::header(fields, &specs);
+    let last = image.windows(17).rposition(|it| it == b"rope_freqs.weight");
+    let ty_at = last.expect("it is described") + 17 + 4 + 8;
+    image[ty_at..ty_at + 4].copy_from_slice(&23u32.to_le_bytes());
+    for tensor in gguf.tensors() {
+        let stored = gguf.tensor(&tensor.name).expect("it is listed").bytes;
+        image.extend_from_slice(&stored.read().expect("it can be read"));
+        image.resize(image.len() + write::padding(tensor.data.len()), 0);
+    }
+    image.resize(image.len() + 160, 0);
+    let path = folder.path().join("more.gguf");
+    fs::write(&path, image).expect("written");
+    let name = "bad \u{fffd}\u{fffd}\\n\\u{1b}[2J\\u{202e}name";
+    assert_eq!(ModelHeader::open(&path).expect("it opens").name, name);
+    let file = ModelFile::open(&path).expect("it opens");
+    assert_eq!(file.summary().name, name);
+    let tokens = [1, 2, 3];
+    let mut engine = Engine::open(&path, &on_cpu(), &mut |_| {}).expect("it opens");
+    let expected = open(MODEL, &on_cpu())
+        .logits(&tokens, true)
+        .expect("logits");
+    assert!(engine.logits(&tokens, true).expect("logits") == expected);
+    let found = Inspection::of(&path, None).expect("a GGUF file");
+    assert_eq!((found.problem, found.types["IQ4_XS"].tensors), (None, 1));
+    let shown = found.metadata["general.name"].as_str().expect("a text");
+    assert!(
+        shown.contains("name") && shown.contains("not UTF-8"),
+        "{shown}"
+    );
+}
+
+#[test]
+fn a_vocabulary_without_types_of_tokens_is_refused() {
+    let file = Gguf::open(&fixture(&format!("{MODEL}.gguf"))).expect("the fixture is committed");
+    let fields = file
+        .keys()
+        .filter(|key| *key != "tokenizer.ggml.token_type");
+    let fields = fields.filter_map(|key| Some((key, Field::from_value(&file.get(key)?)?)));
+    let file = Gguf::from_bytes(write::header(fields, &[])).expect("a GGUF");
+    let error = ModelFile::of_gguf(file)
+        .err()
+        .expect("it is refused")
+        .to_string();
+    assert!(
+        error.contains("control tokens (`tokenizer.ggml.token_type`)"),
+        "{error}"
+    );
 }
 
 #[test]

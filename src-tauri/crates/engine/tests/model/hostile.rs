@@ -5,6 +5,7 @@ use std::env;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::Write;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -406,4 +407,20 @@ fn an_untied_head_must_have_the_shape_of_the_vocabulary() {
             "{error}"
         );
     }
+    // One that cannot be read is not taken for none.
+    sparse_with_head(&path, &NARROW, Some((525, 64)));
+    let file = fs::OpenOptions::new().read(true).write(true).open(&path);
+    let file = file.expect("opened");
+    let mut start = vec![0; 1 << 16];
+    file.read_exact_at(&mut start, 0).expect("read");
+    let name = b"\x0d\0\0\0\0\0\0\0output.weight";
+    let at = start.windows(name.len()).position(|it| it == name);
+    let ty_at = at.expect("it is described") + name.len() + 4 + 2 * 8;
+    file.write_all_at(&23u32.to_le_bytes(), ty_at as u64)
+        .expect("written");
+    let error = refusal(&path);
+    assert!(
+        error.contains("tensor `output.weight`: its type IQ4_XS is not supported"),
+        "{error}"
+    );
 }

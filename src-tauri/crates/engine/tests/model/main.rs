@@ -11,3 +11,4 @@ mod hostile;
 mod reference;
 #[path = "../../../skipped.rs"]
 mod skipped;
+mod split;

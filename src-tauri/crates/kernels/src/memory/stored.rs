@@ -10,7 +10,7 @@ use std::ops::Range;
 
 /// Hears what is read of a file, from several threads at once.
 pub trait ReadObserver: Sync + std::fmt::Debug {
-    /// These bytes were read, which begin at `start` in the file.
+    /// These bytes were read, which begin at `start` in the file, counted from the first of several.
     fn read(&self, start: u64, bytes: &[u8]);
 }
 
@@ -23,6 +23,8 @@ pub enum Stored<'a> {
     File {
         /// The file.
         file: &'a File,
+        /// Bytes of the files before it, where a model is in several.
+        files_before: u64,
         /// Where the bytes begin.
         start: u64,
         /// How many there are.
@@ -61,6 +63,7 @@ impl<'a> Stored<'a> {
             Stored::Memory(bytes) => Ok(&bytes[range]),
             Stored::File {
                 file,
+                files_before,
                 start,
                 len,
                 observer,
@@ -78,7 +81,7 @@ impl<'a> Stored<'a> {
                 let start = start + range.start as u64;
                 read_exact_at(file, start, buffer)?;
                 if let Some(observer) = observer {
-                    observer.read(start, buffer);
+                    observer.read(files_before + start, buffer);
                 }
                 Ok(buffer)
             }
@@ -166,6 +169,7 @@ mod tests {
             let from_memory = cpu.pack(ty, rows, cols, &bytes[start..]).expect("it fits");
             let stored = Stored::File {
                 file: &file,
+                files_before: 0,
                 start: start as u64,
                 len,
                 observer: None,
@@ -202,6 +206,7 @@ mod tests {
             let heard = Ranges::default();
             let stored = Stored::File {
                 file: &file,
+                files_before: 0,
                 start: 7,
                 len,
                 observer: Some(&heard),
@@ -226,6 +231,7 @@ mod tests {
         let file = file("short", &vec![1; len - 1]);
         let stored = Stored::File {
             file: &file,
+            files_before: 0,
             start: 0,
             len,
             observer: None,
