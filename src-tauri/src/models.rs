@@ -139,9 +139,10 @@ impl Models {
         let files = files_behind(&file).map_err(|error| {
             Failure::other(format!("{} cannot be found: {error}.", file.display()))
         })?;
-        let real = |path: PathBuf| path.canonicalize().ok();
-        let used = self.ask(|library| library.file_in_use())?.and_then(real);
-        if used.is_some() && used == real(file) {
+        let real = |path: &PathBuf| path.canonicalize().ok();
+        let used = self.ask(|library| library.file_in_use())?;
+        let used = used.as_ref().and_then(real);
+        if used.is_some() && files.iter().any(|file| real(file) == used) {
             let refused =
                 "This model is in use. Open another one first, or the demo model; then remove it.";
             return Err(Failure::other(refused));

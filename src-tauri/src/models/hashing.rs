@@ -67,6 +67,7 @@ mod tests {
             place: ModelPlace::Downloads,
             stamp: FileStamp {
                 path: path.into(),
+                more: Vec::new(),
                 bytes,
                 modified: 1,
                 inode: 1,

@@ -7,11 +7,23 @@ use std::path::{Path, PathBuf};
 ///
 /// In the hub's cache a file is a blob, and snapshots have links to it: a link alone would leave the gigabytes, a blob
 /// alone would leave links to nothing, which other programs take for a file. So the blob goes with the links of all
-/// snapshots. Another link that the user has made goes with its file, too.
+/// snapshots. Another link that the user has made goes with its file, too. A model in several files goes with all of them.
 ///
 /// # Errors
 /// When the file is not there.
 pub fn files_behind(path: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for other in engine::gguf::model_files(path) {
+        if other != path {
+            files.extend(files_of(&other)?);
+        }
+    }
+    files.extend(files_of(path)?);
+    Ok(files)
+}
+
+/// Every path that has to go with this one file.
+fn files_of(path: &Path) -> io::Result<Vec<PathBuf>> {
     let content = path.canonicalize()?;
     let mut files = snapshot_links(&content);
     // First: where it cannot be moved, everything stays as it is.
@@ -102,6 +114,48 @@ mod tests {
             assert_eq!(files.iter().collect::<Vec<_>>(), others);
         }
         assert!(other.exists());
+    }
+
+    #[test]
+    fn a_model_in_several_files_goes_with_all_of_them() {
+        use engine::gguf::write::{Field, header};
+        let home = tempfile::tempdir().expect("made");
+        let home = home.path().canonicalize().expect("there");
+        let name = |part: u32| format!("m-0000{part}-of-00003.gguf");
+        let image = |part: u32| {
+            let fields = [("split.no", part - 1), ("split.count", 3)];
+            header(fields.map(|(key, value)| (key, Field::U32(value))), &[])
+        };
+        let plain = [1, 2, 3].map(|part| home.join(name(part)));
+        let (blobs, snapshot) = (home.join("h/blobs"), home.join("h/snapshots/1"));
+        for folder in [&blobs, &snapshot] {
+            fs::create_dir_all(folder).expect("made");
+        }
+        let mut hub = Vec::new();
+        for part in 1..=3 {
+            fs::write(&plain[part as usize - 1], image(part)).expect("written");
+            let (blob, link) = (blobs.join(format!("{part}")), snapshot.join(name(part)));
+            fs::write(&blob, image(part)).expect("written");
+            symlink(&blob, &link).expect("linked");
+            hub.extend([blob, link]);
+        }
+        let other = home.join("m-00001-of-00002.gguf");
+        fs::write(&other, image(1)).expect("written");
+        for (path, all) in [(&plain[1], plain.to_vec()), (&snapshot.join(name(2)), hub)] {
+            let mut files = files_behind(path).expect("there");
+            assert_eq!(files.last(), Some(path));
+            files.sort();
+            let mut all = all.clone();
+            all.sort();
+            assert_eq!(files, all);
+        }
+        fs::remove_file(&plain[0]).expect("removed");
+        assert_eq!(
+            files_behind(&plain[2]).expect("there"),
+            plain[1..],
+            "what is left"
+        );
+        assert_eq!(files_behind(&other).expect("there"), [other]);
     }
 
     #[test]

@@ -259,7 +259,7 @@ fn page_of_cached(file: &FoundFile) -> Option<String> {
 
 fn file_stem(path: &Path) -> String {
     let stem = path.file_stem().unwrap_or(path.as_os_str());
-    stem.to_string_lossy().into_owned()
+    engine::gguf::quote(&stem.to_string_lossy())
 }
 
 #[cfg(test)]

@@ -72,6 +72,8 @@ struct StoredFacts {
 #[derive(Serialize, Deserialize)]
 struct StoredFile {
     path: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    more: Vec<String>,
     bytes: u64,
     modified: u64,
     inode: u64,
@@ -203,9 +205,12 @@ impl StoredFile {
     /// None where a path is not UTF-8, which JSON cannot hold.
     fn of((stamp, facts): (&FileStamp, &FileFacts)) -> Option<StoredFile> {
         let opened_as = facts.opened_as.as_deref();
+        let more = stamp.more.iter();
+        let more: Option<Vec<_>> = more.map(|path| Some(path.to_str()?.to_owned())).collect();
         let is_text = opened_as.is_none_or(|path| path.to_str().is_some());
         is_text.then_some(StoredFile {
             path: stamp.path.to_str()?.to_owned(),
+            more: more?,
             bytes: stamp.bytes,
             modified: stamp.modified,
             inode: stamp.inode,
@@ -216,6 +221,7 @@ impl StoredFile {
     fn parts(self) -> (FileStamp, FileFacts) {
         let stamp = FileStamp {
             path: self.path.into(),
+            more: self.more.into_iter().map(PathBuf::from).collect(),
             bytes: self.bytes,
             modified: self.modified,
             inode: self.inode,
@@ -231,6 +237,7 @@ mod tests {
     fn stamp(path: &str, modified: u64) -> FileStamp {
         FileStamp {
             path: path.into(),
+            more: Vec::new(),
             bytes: 7,
             modified,
             inode: 1,
@@ -322,6 +329,23 @@ mod tests {
         assert!(facts.of(&odd).is_some());
         let read = Facts::read(&file);
         assert_eq!(read.opened().collect::<Vec<_>>(), [Path::new("/m.gguf")]);
+    }
+
+    #[test]
+    fn facts_of_a_model_in_several_files_come_back() {
+        let folder = tempfile::tempdir().expect("made");
+        let file = folder.path().join("models.json");
+        let parts = FileStamp {
+            more: vec!["/b.gguf".into(), "/c.gguf".into()],
+            ..stamp("/a.gguf", 1)
+        };
+        Facts::read(&file).update(&parts, |facts| facts.sha256 = Some("aa".into()));
+        let facts = Facts::read(&file);
+        assert!(facts.of(&parts).is_some());
+        assert!(
+            facts.of(&stamp("/a.gguf", 1)).is_none(),
+            "another part is missing"
+        );
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Read};
+use std::path::PathBuf;
 
 use sha2::{Digest, Sha256};
 
@@ -9,35 +10,45 @@ use crate::stamp::FileStamp;
 
 const CHUNK: usize = 1 << 20;
 
-/// The SHA-256 of the file with this stamp in hexadecimal digits; `None` where the file is no longer the one of the
-/// stamp: a file that changes while it is read has no hash. `on_progress` is given the number of bytes that were read so far.
+/// The SHA-256 of the file with this stamp, or of its files one behind the other, in hexadecimal digits; `None` where the file
+/// is no longer the one of the stamp: a file that changes while it is read has no hash. `on_progress` is given the number of
+/// bytes that were read so far.
 ///
 /// # Errors
 /// When it cannot be read to its end.
 pub fn sha256(stamp: &FileStamp, on_progress: &mut dyn FnMut(u64)) -> io::Result<Option<String>> {
-    let mut file = File::open(&stamp.path)?;
-    let is_same = |file: &File| {
-        let opened = FileStamp::with(stamp.path.clone(), &file.metadata()?);
-        Ok::<_, io::Error>(opened == *stamp)
+    let files = stamp
+        .files()
+        .map(|path| Ok((path.to_owned(), File::open(path)?)));
+    let mut files: Vec<(PathBuf, File)> = files.collect::<io::Result<_>>()?;
+    let is_same = |files: &[(PathBuf, File)]| {
+        let opened = files.iter();
+        let opened = opened.map(|(path, file)| Ok((path.clone(), file.metadata()?)));
+        Ok::<_, io::Error>(FileStamp::with(opened)? == *stamp)
     };
-    if !is_same(&file)? {
+    if !is_same(&files)? {
         return Ok(None);
     }
     let mut hash = Sha256::new();
     let mut chunk = vec![0; CHUNK];
     let mut done = 0;
-    loop {
-        match file.read(&mut chunk)? {
-            0 => break,
-            read => {
-                hash.update(&chunk[..read]);
-                done += read as u64;
-                on_progress(done);
+    for (_, file) in &mut files {
+        loop {
+            match file.read(&mut chunk)? {
+                0 => break,
+                read => {
+                    hash.update(&chunk[..read]);
+                    done += read as u64;
+                    on_progress(done);
+                }
             }
         }
     }
-    // The open file, and the one that has its name now.
-    let unchanged = is_same(&file)? && FileStamp::of(&stamp.path)? == *stamp;
+    // The open files, and those that have their names now.
+    let named = stamp
+        .files()
+        .map(|path| Ok((path.canonicalize()?, path.metadata()?)));
+    let unchanged = is_same(&files)? && FileStamp::with(named)? == *stamp;
     Ok(unchanged.then(|| format!("{:x}", hash.finalize())))
 }
 
@@ -52,7 +63,6 @@ pub fn lower_priority() {
 #[cfg(test)]
 mod tests {
     use std::fs;
-    use std::path::PathBuf;
 
     use super::*;
 

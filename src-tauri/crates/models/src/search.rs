@@ -198,6 +198,9 @@ impl ModelSearch {
                 }
                 let path = entry.path();
                 if is_gguf(&path) {
+                    if !is_first(&path) {
+                        continue;
+                    }
                     headers += 1;
                     if headers > self.limits.headers {
                         return;
@@ -276,6 +279,12 @@ pub fn unread(error: &io::Error) -> String {
 fn is_gguf(path: &Path) -> bool {
     path.extension()
         .is_some_and(|extension| extension.eq_ignore_ascii_case("gguf"))
+}
+
+/// Returns whether no earlier part of the same model lies beside the file: a model in several files is listed once.
+fn is_first(path: &Path) -> bool {
+    let files = engine::gguf::model_files(path);
+    files.first().is_none_or(|first| first == path)
 }
 
 fn is_named_smollm3(path: &Path) -> bool {

@@ -5,12 +5,15 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
-/// A file as it was at one moment. A file with the same stamp has the same content, unless somebody set its time back.
+/// A model file as it was at one moment, or all files of a model that is in several. With the same stamp it has the same
+/// content, unless somebody set its time back.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct FileStamp {
-    /// Its path without symbolic links.
+    /// Its path without symbolic links, of the first where there are several.
     pub path: PathBuf,
-    /// Its size.
+    /// The paths of the other files, in order.
+    pub more: Vec<PathBuf>,
+    /// Its size, of all files together.
     pub bytes: u64,
     /// Time of the last change, in nanoseconds since 1970.
     pub modified: u64,
@@ -19,31 +22,61 @@ pub struct FileStamp {
 }
 
 impl FileStamp {
-    /// The stamp of the file at `path`, which may be a symbolic link to it.
+    /// The stamp of the file at `path`, which may be a symbolic link to it, with those that are parts of the same model.
     ///
     /// # Errors
     /// When it is not there, is not a file, or cannot be asked.
     pub fn of(path: &Path) -> io::Result<FileStamp> {
-        let path = path.canonicalize()?;
-        let metadata = path.metadata()?;
-        if !metadata.is_file() {
+        if !path.metadata()?.is_file() {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a file"));
         }
-        Ok(FileStamp::with(path, &metadata))
+        let files = engine::gguf::model_files(path);
+        let files = files.into_iter().map(|file| {
+            let path = file.canonicalize()?;
+            let metadata = path.metadata()?;
+            Ok((path, metadata))
+        });
+        FileStamp::with(files)
     }
 
-    /// The stamp of the file at `path` that has this metadata.
-    pub(crate) fn with(path: PathBuf, metadata: &Metadata) -> FileStamp {
-        let since = metadata.modified().ok();
-        let since = since.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
-        FileStamp {
-            path,
-            bytes: metadata.len(),
-            modified: since.map_or(0, |since| {
+    /// The stamp of these files.
+    pub(crate) fn with(
+        files: impl IntoIterator<Item = io::Result<(PathBuf, Metadata)>>,
+    ) -> io::Result<FileStamp> {
+        let mut whole: Option<FileStamp> = None;
+        for file in files {
+            let (path, metadata) = file?;
+            let since = metadata.modified().ok();
+            let since = since.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+            let modified = since.map_or(0, |since| {
                 u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
-            }),
-            inode: inode(metadata),
+            });
+            match &mut whole {
+                Some(whole) => {
+                    whole.more.push(path);
+                    whole.bytes += metadata.len();
+                    whole.modified = whole.modified.max(modified);
+                }
+                None => {
+                    whole = Some(FileStamp {
+                        path,
+                        more: Vec::new(),
+                        bytes: metadata.len(),
+                        modified,
+                        inode: inode(&metadata),
+                    });
+                }
+            }
         }
+        whole.ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+
+    /// The paths of all files.
+    pub fn files(&self) -> impl Iterator<Item = &Path> {
+        [&self.path]
+            .into_iter()
+            .chain(&self.more)
+            .map(PathBuf::as_path)
     }
 }
 

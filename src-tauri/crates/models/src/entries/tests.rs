@@ -61,6 +61,7 @@ impl Sources {
         );
         let stamp = FileStamp {
             path: path.into(),
+            more: Vec::new(),
             bytes,
             modified: 1,
             inode: 1,

@@ -268,3 +268,109 @@ fn an_opened_file_goes_by_the_path_by_which_it_was_opened() {
         ]
     );
 }
+
+/// The tiny model in files of 20 tensors and of the rest, as `gguf-split` writes them.
+fn place_parts(folder: &Path, name: &str) -> [PathBuf; 2] {
+    use engine::gguf::write::{self, Field, TensorSpec};
+    fs::create_dir_all(folder).expect("made");
+    let gguf = engine::Gguf::open(&fixture()).expect("a model");
+    let tensors = gguf.tensors();
+    let parts = [&tensors[..20], &tensors[20..]];
+    [0, 1].map(|part| {
+        let whole = gguf.stored_fields().into_iter();
+        let whole = whole.map(|(key, value)| (key, Field::Stored(value.to_vec())));
+        let fields = whole.filter(|_| part == 0).chain([
+            ("split.no", Field::U32(part as u32)),
+            ("split.count", Field::U32(2)),
+            ("split.tensors.count", Field::I32(tensors.len() as i32)),
+        ]);
+        let specs: Vec<TensorSpec> = (parts[part].iter())
+            .map(|tensor| TensorSpec {
+                name: tensor.name.clone(),
+                ty: tensor.ty,
+                dims: tensor.dims.clone(),
+                len: tensor.data.len(),
+            })
+            .collect();
+        let mut image = write::header(fields, &specs);
+        for spec in &specs {
+            image.resize(image.len() + spec.len + write::padding(spec.len), 0);
+        }
+        let path = folder.join(format!("{name}-0000{}-of-00002.gguf", part + 1));
+        fs::write(&path, image).expect("written");
+        path
+    })
+}
+
+#[test]
+fn a_model_in_several_files_is_listed_once_with_the_size_of_all() {
+    let home = tempfile::tempdir().expect("made");
+    let [first, second] = place_parts(home.path(), "SmolLM3");
+    let size = |path: &Path| fs::metadata(path).expect("there").len();
+    let files = found(&home, 0);
+    assert_eq!(names(&files), ["SmolLM3-00001-of-00002.gguf"]);
+    assert_eq!(files[0].stamp.bytes, size(&first) + size(&second));
+    assert_eq!(files[0].stamp.more.len(), 1);
+    let header = files[0].header.as_ref().expect("sound");
+    let whole = ModelHeader::open(&fixture()).expect("sound");
+    assert_eq!(header.footprint, whole.footprint);
+    // Opened by another part, it is shown under that name, and still once.
+    let opened =
+        ModelSearch::default().run(&[folder(home.path(), 0)], std::slice::from_ref(&second));
+    assert_eq!(names(&opened), ["SmolLM3-00002-of-00002.gguf"]);
+    assert_eq!(opened[0].stamp, files[0].stamp);
+    // Its hash is of all files, and of none where one has changed.
+    let stamp = &files[0].stamp;
+    let hash = |stamp: &FileStamp| crate::hash::sha256(stamp, &mut |_| {}).expect("read");
+    let mut steps = 0;
+    crate::hash::sha256(stamp, &mut |done| steps = done).expect("read");
+    assert_eq!(steps, stamp.bytes);
+    assert!(hash(stamp).is_some());
+    let mut bytes = fs::read(&second).expect("read");
+    bytes.push(0);
+    fs::write(&second, bytes).expect("written");
+    assert_eq!(hash(stamp), None);
+}
+
+#[test]
+fn a_part_that_is_missing_is_named_and_one_that_comes_is_seen() {
+    let home = tempfile::tempdir().expect("made");
+    let parts = place_parts(home.path(), "SmolLM3");
+    let search = ModelSearch::default();
+    let list = || search.run(&[folder(home.path(), 0)], &[]);
+    for missing in [0, 1] {
+        let bytes = fs::read(&parts[missing]).expect("read");
+        fs::remove_file(&parts[missing]).expect("removed");
+        let files = list();
+        assert_eq!(files.len(), 1, "{:?}", names(&files));
+        let problem = files[0].header.as_ref().expect_err("a part is missing");
+        let name = format!("`SmolLM3-0000{}-of-00002.gguf`", missing + 1);
+        assert!(problem.contains(&name), "{problem}");
+        fs::write(&parts[missing], bytes).expect("written");
+        let files = list();
+        assert_eq!(names(&files), ["SmolLM3-00001-of-00002.gguf"]);
+        assert!(files[0].header.is_ok());
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_model_in_several_files_of_the_hubs_cache_is_found_by_its_links() {
+    let home = tempfile::tempdir().expect("made");
+    let home_path = home.path().canonicalize().expect("there");
+    let parts = place_parts(&home_path.join("models--a--b/blobs"), "m");
+    let snapshot = home_path.join("models--a--b/snapshots/1");
+    fs::create_dir_all(&snapshot).expect("made");
+    let mut blobs = Vec::new();
+    for (at, part) in parts.iter().enumerate() {
+        let blob = part.with_file_name(format!("{at}abc"));
+        fs::rename(part, &blob).expect("renamed");
+        let link = snapshot.join(part.file_name().expect("has one"));
+        std::os::unix::fs::symlink(&blob, link).expect("linked");
+        blobs.push(blob);
+    }
+    let files = ModelSearch::default().run(&[folder(&home_path, 5)], &[]);
+    assert_eq!(names(&files), ["m-00001-of-00002.gguf"]);
+    assert!(files[0].header.is_ok());
+    assert_eq!(files[0].stamp.files().collect::<Vec<_>>(), blobs);
+}
