@@ -8,12 +8,12 @@ use std::path::Path;
 
 use engine::gguf::write::Field;
 
-use super::json::read_text;
+use super::json::{LONGEST, read_text};
 use super::name::{spaced, text};
 
 /// The `general.*` metadata that a card gives.
 pub(super) fn fields(folder: &Path) -> Vec<(String, Field)> {
-    let card = read_text(&folder.join("README.md"));
+    let card = read_text(&folder.join("README.md"), LONGEST);
     card.map(|card| of_card(&card)).unwrap_or_default()
 }
 

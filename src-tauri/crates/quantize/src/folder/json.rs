@@ -9,12 +9,15 @@ use serde_json::Value;
 use crate::error::QuantizeError;
 use crate::model::open_regular;
 
-/// SmolLM3's `tokenizer.json` has 17 MB.
-const LONGEST: u64 = 256 << 20;
+/// SmolLM3's `tokenizer.json` has 17 MB. It is read into a type of its own, so that a token costs little more than its
+/// bytes.
+pub(super) const LONGEST_VOCABULARY: u64 = 256 << 20;
+/// Settings, templates and model cards. A [`Value`] takes up to twenty times the bytes of its text.
+pub(super) const LONGEST: u64 = 1 << 20;
 
-/// The text of a file.
-pub(super) fn read_text(path: &Path) -> Result<String, QuantizeError> {
-    let (file, len) = open_regular(path, LONGEST)?;
+/// The text of a file of at most `longest` bytes.
+pub(super) fn read_text(path: &Path, longest: u64) -> Result<String, QuantizeError> {
+    let (file, len) = open_regular(path, longest)?;
     let mut bytes = Vec::new();
     let read = (file.take(len)).read_to_end(&mut bytes);
     read.map_err(|error| QuantizeError::input(path, format!("cannot be read: {error}")))?;
@@ -23,7 +26,7 @@ pub(super) fn read_text(path: &Path) -> Result<String, QuantizeError> {
 
 /// A file's JSON.
 pub(super) fn read<T: DeserializeOwned>(path: &Path) -> Result<T, QuantizeError> {
-    let text = read_text(path)?;
+    let text = read_text(path, LONGEST)?;
     serde_json::from_str(&text).map_err(|error| {
         QuantizeError::input(path, format!("not the JSON that is expected: {error}"))
     })

@@ -25,7 +25,7 @@ pub(super) fn fields(folder: &Path) -> Result<Vec<(String, Field)>, QuantizeErro
     }
     let jinja = folder.join("chat_template.jinja");
     let text = if jinja.try_exists().unwrap_or(true) {
-        Some(json::read_text(&jinja)?)
+        Some(json::read_text(&jinja, json::LONGEST)?)
     } else {
         let file = json::read_optional(&folder.join("chat_template.json"))?;
         let text = file.as_ref().and_then(|file| file.get("chat_template"));

@@ -72,7 +72,7 @@ pub(super) fn fields(
     config: &ConfigJson,
 ) -> Result<Vec<(String, Field)>, QuantizeError> {
     let path = folder.join("tokenizer.json");
-    let text = json::read_text(&path)?;
+    let text = json::read_text(&path, json::LONGEST_VOCABULARY)?;
     // The engine's own check: byte-level BPE with Llama 3's split, every byte encodable.
     Tokenizer::from_json(text.as_bytes()).map_err(|error| QuantizeError::input(&path, error))?;
     let json: TokenizerFile = serde_json::from_str(&text).map_err(|error| {
