@@ -91,3 +91,36 @@ fn the_folder_of_downloads_that_is_set_in_the_app_is_searched_too() {
     fs::write(home.path().join("data/models.json"), facts.to_string()).expect("written");
     assert!(is_listed());
 }
+
+/// A name that would write lines of its own, clear the screen or turn the text around.
+#[test]
+fn the_name_of_a_model_is_one_line() {
+    let home = tempfile::tempdir().expect("a folder");
+    let own = home.path().join(".lmstudio/models/me/it");
+    fs::create_dir_all(&own).expect("made");
+    let bad = "\nb\u{1b}[2J\u{202e}c";
+    let escaped = "\\nb\\u{1b}[2J\\u{202e}c";
+    let whole = fs::read(demo_model()).expect("committed");
+    let name = b"\x0a\0\0\0\0\0\0\0Demo model";
+    let at = whole
+        .windows(name.len())
+        .position(|it| it == name)
+        .expect("its name");
+    let mut image = whole[..at].to_vec();
+    image.extend((bad.len() as u64).to_le_bytes());
+    image.extend(bad.as_bytes());
+    // The name has as many bytes, so that nothing behind it moves.
+    assert_eq!(bad.len(), "Demo model".len());
+    image.extend(&whole[at + name.len()..]);
+    let file = own.join(format!("{bad}.gguf"));
+    fs::write(&file, image).expect("written");
+    let report = parsed(models(home.path(), &["--json"]));
+    let entries = report.as_array().expect("a list");
+    let entry = entries.iter().find(|it| it["file"] == json!(file));
+    assert_eq!(entry.expect("it is found")["name"], escaped);
+    let text = stdout(models(home.path(), &[]));
+    assert!(!text.contains(['\u{1b}', '\u{202e}']), "{text:?}");
+    let named = text.lines().filter(|line| line.contains(escaped));
+    assert_eq!(named.count(), 2, "{text}");
+    assert!(!text.lines().any(|line| line.starts_with('b')), "{text}");
+}

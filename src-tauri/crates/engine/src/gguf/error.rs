@@ -107,6 +107,6 @@ pub fn quote(text: &str) -> String {
 }
 
 /// Returns whether a character separates lines or paragraphs, or changes the direction of the text behind it.
-pub fn rearranges(c: char) -> bool {
+fn rearranges(c: char) -> bool {
     matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }

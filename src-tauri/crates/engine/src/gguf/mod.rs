@@ -13,7 +13,7 @@ mod parts;
 mod value;
 pub mod write;
 
-pub use error::{GgufError, quote, rearranges};
+pub use error::{GgufError, quote};
 pub use file::{Gguf, TensorView};
 pub use header::{TensorInfo, UnsupportedTensor};
 pub use kernels::BlockType;
