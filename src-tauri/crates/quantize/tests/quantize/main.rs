@@ -2,6 +2,7 @@
 
 mod folders;
 mod hostile;
+mod lengths;
 mod models;
 mod output;
 #[expect(dead_code, reason = "no test here asks for a GPU")]
