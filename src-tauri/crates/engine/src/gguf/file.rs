@@ -1,14 +1,13 @@
 //! An open model: the checked header in memory, the tensors where they are stored, in one GGUF file or several.
 
-use std::collections::BTreeMap;
-use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use kernels::{BlockType, Stored, read_exact_at};
+use kernels::{BlockType, Stored};
 
 use super::error::GgufError;
+use super::file_part::{Backing, FileBytes, FilePart};
 use super::header::{Header, HeaderError, TensorInfo, UnsupportedTensor};
 use super::parts;
 use super::value::Value;
@@ -26,98 +25,11 @@ pub struct TensorView<'a> {
     pub bytes: Stored<'a>,
 }
 
-/// Where the data of tensors is.
-enum Backing {
-    File(File),
-    Memory(Vec<u8>),
-}
-
-/// First bytes to read: the header of most models.
-const FIRST_READ_BYTES: usize = 1 << 20;
-/// Longest accepted header. That of SmolLM3-3B, with 128,256 tokens, takes 8 MB.
-const MAX_HEADER_BYTES: usize = 128 << 20;
-
 /// An open model: its checked header over the bytes of its file, or of all files where it is in several.
 pub struct Gguf {
     files: Vec<FileBytes>,
     header: Header,
     path: Option<PathBuf>,
-}
-
-/// One file of a model.
-struct FileBytes {
-    backing: Backing,
-    /// Its path, if it is a file.
-    path: Option<PathBuf>,
-    /// The first bytes of a file, up to the end of the header; empty for an image in memory.
-    start: Vec<u8>,
-    header_len: usize,
-    len: usize,
-}
-
-/// A file with its own header: a whole model or a part of one.
-pub(super) struct FilePart {
-    file: FileBytes,
-    header: Header,
-}
-
-impl FilePart {
-    /// Reads the header of `path` and checks all of it.
-    pub(super) fn open(path: &Path) -> Result<FilePart, GgufError> {
-        // Errors of reading a folder or a device differ by system.
-        if !fs::metadata(path)?.is_file() {
-            return Err(GgufError::NotGguf);
-        }
-        let file = File::open(path)?;
-        let len = usize::try_from(file.metadata()?.len()).unwrap_or(usize::MAX);
-        let (header, start) = read_header(&file, len)?;
-        let file = FileBytes {
-            backing: Backing::File(file),
-            path: Some(path.to_owned()),
-            start,
-            header_len: header.end,
-            len,
-        };
-        Ok(FilePart { file, header })
-    }
-
-    /// The value of a metadata key.
-    pub(super) fn get(&self, key: &str) -> Option<Value<'_>> {
-        self.header.value(self.file.start(), key)
-    }
-
-    pub(super) fn tensor_count(&self) -> usize {
-        self.header.tensors.len() + self.header.unsupported.len()
-    }
-
-    /// Returns whether a key of `other` has another value here, the number of the part aside.
-    pub(super) fn contradicts(&self, other: &FilePart) -> bool {
-        let ours: BTreeMap<_, _> = (self.header.stored_fields(self.file.start()))
-            .into_iter()
-            .collect();
-        let theirs = other.header.stored_fields(other.file.start());
-        theirs.into_iter().any(|(key, value)| {
-            let ours = ours.get(key);
-            key != parts::NUMBER && ours.is_some_and(|ours| *ours != value)
-        })
-    }
-
-    /// Returns whether another GGUF file follows on the data of this one.
-    pub(super) fn has_another_behind(&self) -> Result<bool, GgufError> {
-        let Backing::File(file) = &self.file.backing else {
-            return Ok(false);
-        };
-        for at in self.header.data_ends {
-            let mut magic = [0; 4];
-            if self.file.len.saturating_sub(at) >= magic.len() {
-                read_exact_at(file, at as u64, &mut magic)?;
-                if magic == *b"GGUF" {
-                    return Ok(true);
-                }
-            }
-        }
-        Ok(false)
-    }
 }
 
 impl Gguf {
@@ -328,44 +240,5 @@ impl Gguf {
     /// The first bytes of the file that has the metadata.
     fn start(&self) -> &[u8] {
         self.files.first().map_or(&[], FileBytes::start)
-    }
-}
-
-impl FileBytes {
-    /// The file's first bytes, with the whole header among them.
-    fn start(&self) -> &[u8] {
-        match &self.backing {
-            Backing::File(_) => &self.start,
-            Backing::Memory(bytes) => bytes,
-        }
-    }
-}
-
-/// Reads as much of the file as its header takes.
-fn read_header(file: &File, len: usize) -> Result<(Header, Vec<u8>), GgufError> {
-    let mut start = Vec::new();
-    loop {
-        let have = start.len();
-        let want = (2 * have)
-            .clamp(FIRST_READ_BYTES, MAX_HEADER_BYTES)
-            .min(len);
-        start
-            .try_reserve_exact(want - have)
-            .map_err(io::Error::from)?;
-        start.resize(want, 0);
-        read_exact_at(file, have as u64, &mut start[have..])?;
-        match Header::parse(&start, len) {
-            Ok(header) => {
-                start.truncate(header.end);
-                start.shrink_to_fit();
-                return Ok((header, start));
-            }
-            Err(HeaderError::Invalid(error)) => return Err(error),
-            Err(HeaderError::Incomplete) if want < MAX_HEADER_BYTES.min(len) => {}
-            Err(HeaderError::Incomplete) => {
-                let problem = format!("it is longer than {} MB", MAX_HEADER_BYTES >> 20);
-                return Err(GgufError::Header(problem));
-            }
-        }
     }
 }

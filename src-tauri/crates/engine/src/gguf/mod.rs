@@ -8,6 +8,7 @@
 
 mod error;
 mod file;
+mod file_part;
 mod header;
 mod parts;
 mod value;

@@ -5,10 +5,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::error::{GgufError, quote};
-use super::file::FilePart;
+use super::file_part::FilePart;
 use super::value::Value;
 
-pub(super) const NUMBER: &str = "split.no";
+const NUMBER: &str = "split.no";
 const COUNT: &str = "split.count";
 const TENSORS: &str = "split.tensors.count";
 
@@ -79,7 +79,7 @@ pub(super) fn open_all(path: &Path, given: FilePart) -> Result<Vec<FilePart>, Gg
             ..split
         };
         let is_foreign = SplitKeys::of(&part) != Some(expected)
-            || (parts.first()).is_some_and(|first| first.contradicts(&part));
+            || (parts.first()).is_some_and(|first| first.contradicts(&part, NUMBER));
         if is_foreign {
             return Err(GgufError::ForeignPart { file });
         }
