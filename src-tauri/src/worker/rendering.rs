@@ -27,7 +27,7 @@ const LARGEST_PRINTED: usize = 64 << 20;
 #[derive(Serialize, Deserialize)]
 enum RenderFrame {
     Titles(Vec<String>),
-    Part(ItemPart),
+    Part(Box<ItemPart>),
     End,
 }
 
@@ -121,7 +121,7 @@ impl Render for Rendering {
         whole: &WholeChat,
         go_on: &mut dyn FnMut() -> bool,
     ) -> Result<(), WriteError> {
-        let parts = ItemPart::of_chat(whole).map(RenderFrame::Part);
+        let parts = ItemPart::of_chat(whole).map(|part| RenderFrame::Part(Box::new(part)));
         self.render(parts, out, go_on).map_err(|interruption| {
             let name = format!("The chat “{}”", whole.chat.title);
             self.ended(interruption, &name)
@@ -193,7 +193,7 @@ pub fn serve(
         let rendered = match request {
             RenderFrame::Titles(titles) => document.begin(&mut pieces, &titles),
             RenderFrame::End => document.end(&mut pieces),
-            RenderFrame::Part(part) => match parts.add(part).map_err(io::Error::other)? {
+            RenderFrame::Part(part) => match parts.add(*part).map_err(io::Error::other)? {
                 None => continue,
                 Some(Item::Chat(whole)) => document.chat(&mut pieces, &whole, &mut || true),
                 Some(_) => return Err(io::Error::other(Misplaced)),

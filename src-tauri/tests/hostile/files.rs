@@ -274,6 +274,19 @@ fn signal(child: &Child, name: &str) {
     assert!(sent.is_ok_and(|status| status.success()));
 }
 
+/// A process has limits of all that it could take.
+#[cfg(target_os = "linux")]
+#[track_caller]
+fn limited(process: &str) {
+    let limits = fs::read_to_string(format!("/proc/{process}/limits")).expect("it runs");
+    for name in ["cpu time", "data size", "stack size", "core file size"] {
+        let name = format!("Max {name}");
+        let line = limits.lines().find_map(|line| line.strip_prefix(&name));
+        let soft = line.expect("a limit").split_whitespace().next();
+        assert_ne!(soft, Some("unlimited"), "{name}");
+    }
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn ctrl_c_ends_a_busy_reader_at_once_and_so_does_the_end_of_its_parent() {
@@ -301,6 +314,9 @@ fn ctrl_c_ends_a_busy_reader_at_once_and_so_does_the_end_of_its_parent() {
             thread::sleep(Duration::from_millis(5));
         };
         thread::sleep(Duration::from_millis(300));
+        for reader in &readers {
+            limited(reader);
+        }
         let sent = Instant::now();
         signal(&import, name);
         let status = import.wait().expect("it ends");

@@ -74,7 +74,7 @@ fn address(url: &str) -> Option<Cow<'_, str>> {
         let begin = url.get(..scheme.len());
         begin.is_some_and(|begin| begin.eq_ignore_ascii_case(scheme))
     };
-    if WEB.iter().any(|scheme| begins_with(&scheme)) {
+    if WEB.iter().any(begins_with) {
         return Some(url.into());
     }
     if !begins_with(&MAIL) {
