@@ -114,7 +114,7 @@ impl Thread {
                     continue;
                 }
             };
-            let said = said(&message);
+            let said = said(&message, role);
             if !said.is_empty() {
                 *last = Some(draft.add(*last, role, said));
             }
@@ -122,7 +122,7 @@ impl Thread {
     }
 }
 
-fn said(message: &ForeignValue) -> Said {
+fn said(message: &ForeignValue, role: Role) -> Said {
     let state = match message.text("status") {
         Some("stopped") => Some(MessageState::Stopped),
         Some("error") => Some(MessageState::Failed),
@@ -143,7 +143,9 @@ fn said(message: &ForeignValue) -> Said {
         let text = file.text("content").unwrap_or_default();
         said.document("Attachment", &name, "text", text);
     }
-    said.split_thinking();
+    if role == Role::Assistant {
+        said.split_thinking();
+    }
     said
 }
 

@@ -62,7 +62,7 @@ fn add_turn(turn: &ForeignValue, parent: Option<u32>, draft: &mut ChatDraft) -> 
             draft.unread += 1;
             continue;
         }
-        let said = said(version);
+        let said = said(version, role);
         if said.is_empty() {
             continue;
         }
@@ -74,7 +74,7 @@ fn add_turn(turn: &ForeignValue, parent: Option<u32>, draft: &mut ChatDraft) -> 
     next
 }
 
-fn said(version: &ForeignValue) -> Said {
+fn said(version: &ForeignValue, role: Role) -> Said {
     let mut said = Said::default();
     let content = text(version.items("content"), &mut said);
     said.paragraph(&content);
@@ -95,7 +95,9 @@ fn said(version: &ForeignValue) -> Said {
             None => said.paragraph(&text),
         }
     }
-    said.split_thinking();
+    if role == Role::Assistant {
+        said.split_thinking();
+    }
     said
 }
 

@@ -45,7 +45,11 @@ pub(crate) fn chat(chat: &ForeignValue, zone: &TimeZone) -> ForeignChat {
                     last = Some(draft.add(last, Role::User, said));
                 }
             }
-            "assistant" | "model" => answer.append(&said(message)),
+            "assistant" | "model" => {
+                let mut said = said(message);
+                said.split_thinking();
+                answer.append(&said);
+            }
             "tool" | "function" => {
                 let name = message.label("name").unwrap_or_default();
                 answer.tool("Result", &name, "text", &said(message).text);
@@ -96,6 +100,5 @@ fn said(message: &ForeignValue) -> Said {
         let arguments = function.text("arguments").unwrap_or_default();
         said.tool("Tool", &name, "json", arguments);
     }
-    said.split_thinking();
     said
 }

@@ -179,3 +179,18 @@ fn think_tags_in_the_middle_are_text() {
         );
     }
 }
+
+#[test]
+fn think_tags_of_a_user_are_text() {
+    let text = "<think>What is this tag?";
+    let messages =
+        json!([{ "role": "user", "content": text }, { "role": "assistant", "content": "A tag." }]);
+    for chat in [
+        json!({ "name": "LM Studio's", "createdAt": 1, "messages": messages }),
+        json!({ "messages": messages }),
+    ] {
+        let found = read_text("a.conversation.json", chat.to_string()).unwrap();
+        let first = outline(&found.chats[0])[0].clone();
+        assert!(first.ends_with(&format!("user: {text}")), "{first}");
+    }
+}
