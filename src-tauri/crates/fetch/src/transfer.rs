@@ -193,13 +193,13 @@ impl<'a> Transfer<'a> {
             };
             let ends = at + read as u64;
             let ends = total.map_or(ends, |total| ends.min(total));
-            self.write(at, &part, ends)?;
-            at += read as u64;
-            if total.is_none() && self.done > self.largest {
+            if total.is_none() && ends > self.largest {
                 return Err(FetchError::Endless {
                     host: host.to_owned(),
                 });
             }
+            self.write(at, &part, ends)?;
+            at += read as u64;
             if since.elapsed() >= units(SLOW) {
                 if at - counted < LEAST {
                     return Err(FetchError::TooSlow {
