@@ -38,6 +38,8 @@ pub struct Move {
     bytes: u64,
     /// The new folder was there before.
     was_there: bool,
+    /// The old folder stays as it is.
+    keeps_old: bool,
     /// The new folder holds copies, and is not in use.
     is_partial: AtomicBool,
 }
@@ -85,10 +87,17 @@ impl Move {
             from: real_from,
             named: from.to_owned(),
             was_there: real_to.exists(),
+            keeps_old: false,
             to: real_to,
             bytes,
             is_partial: AtomicBool::new(false),
         })
+    }
+
+    /// Leaves the old folder as it is, where `keep` says so.
+    pub fn keeping_old(mut self, keep: bool) -> Move {
+        self.keeps_old = keep;
+        self
     }
 
     /// The folder that is left.
@@ -128,12 +137,7 @@ impl Move {
 
     /// Copies the database, which nobody has open, checks it, has it name what has moved with it, and writes the pointer:
     /// from then on the new folder is used.
-    pub fn copy_database(
-        &self,
-        database: &OsStr,
-        pointer: &Path,
-        keep: bool,
-    ) -> Result<(), Failure> {
+    pub fn copy_database(&self, database: &OsStr, pointer: &Path) -> Result<(), Failure> {
         let copy = || -> io::Result<()> {
             for name in files(&self.from)? {
                 if is_late(&name, database) {
@@ -148,7 +152,7 @@ impl Move {
         chat::relocate(&copied, &|path| self.moved(path))?;
         let file = DataPointer {
             folder: self.to.clone(),
-            empty: (!keep).then(|| self.from.clone()),
+            empty: (!self.keeps_old).then(|| self.from.clone()),
         };
         file.write(pointer)
             .map_err(|error| refused(pointer, &error))?;

@@ -154,7 +154,6 @@ impl Transfers {
         desktop: Arc<dyn Desktop>,
         database: &Path,
         plan: Move,
-        keep: bool,
     ) -> Result<(), Failure> {
         let pointer = folders::pointer().ok_or_else(|| {
             Failure::other("No home folder was found, so the move could not be kept.")
@@ -175,7 +174,7 @@ impl Transfers {
             // Dropped on this thread: what is removed then may be large.
             let plan = Arc::new(plan);
             let copying = Arc::clone(&plan);
-            let copy = move |_: &Path| copying.copy_database(&name, &pointer, keep);
+            let copy = move |_: &Path| copying.copy_database(&name, &pointer);
             if !chat.leave_store(copy, &mut || progress.at(1, 1))? {
                 return Ok(None);
             }

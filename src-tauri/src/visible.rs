@@ -78,7 +78,7 @@ mod tests {
     #[test]
     fn a_writer_makes_all_that_it_takes_visible() {
         let mut out = Visible(Vec::new());
-        writeln!(out, "{}: {:>4}é", "\u{1b}[2J", "\u{7}").expect("it is memory");
+        writeln!(out, "\u{1b}[2J: {:>4}é", "\u{7}").expect("it is memory");
         let text = String::from_utf8(out.0).expect("UTF-8");
         assert_eq!(text, "\\u{1b}[2J:    \\u{7}é\n");
     }

@@ -233,9 +233,9 @@ pub async fn move_data_folder(
         let Some(to) = desktop.pick_folder("Choose an empty folder for your chats", from) else {
             return Ok(false);
         };
-        let plan = Move::plan(&data.data, &to)?;
+        let plan = Move::plan(&data.data, &to)?.keeping_old(keep);
         let database = data.database();
-        transfers.move_data(&chat, &models, &events, desktop, &database, plan, keep)?;
+        transfers.move_data(&chat, &models, &events, desktop, &database, plan)?;
         Ok(true)
     })
     .await?

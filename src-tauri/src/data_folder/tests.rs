@@ -41,12 +41,12 @@ fn titles(data: &Path) -> Vec<String> {
     chats.into_iter().map(|chat| chat.title).collect()
 }
 
-fn relocate(plan: &Move, pointer: &Path, keep: bool) {
+fn relocate(plan: &Move, pointer: &Path) {
     assert!(
         plan.copy_others(OsStr::new(DATABASE), &mut |_, _| true)
             .expect("copied")
     );
-    plan.copy_database(OsStr::new(DATABASE), pointer, keep)
+    plan.copy_database(OsStr::new(DATABASE), pointer)
         .expect("copied");
 }
 
@@ -55,7 +55,7 @@ fn everything_moves_and_the_old_folder_is_emptied_after_the_next_start() {
     let (home, data, pointer) = filled();
     let new = home.path().join("elsewhere/chats");
     let plan = Move::plan(&data, &new).expect("possible");
-    relocate(&plan, &pointer, false);
+    relocate(&plan, &pointer);
     // Until the new one was opened nothing is gone.
     assert_eq!(titles(&data), ["Kept"]);
     let found = DataPointer::read(&pointer).expect("read").expect("there");
@@ -91,7 +91,7 @@ fn everything_moves_and_the_old_folder_is_emptied_after_the_next_start() {
     // And back again, where nothing is left but that file.
     fs::remove_file(data.join("notes.txt")).expect("removed");
     let back = Move::plan(&found.folder, &data).expect("possible");
-    relocate(&back, &pointer, false);
+    relocate(&back, &pointer);
     finish_move(&pointer, &data.canonicalize().expect("there"));
     assert_eq!(titles(&data), ["Kept"]);
     assert!(!found.folder.exists());
@@ -101,8 +101,8 @@ fn everything_moves_and_the_old_folder_is_emptied_after_the_next_start() {
 fn the_old_folder_stays_where_that_is_wanted() {
     let (home, data, pointer) = filled();
     let new = home.path().join("new");
-    let plan = Move::plan(&data, &new).expect("possible");
-    relocate(&plan, &pointer, true);
+    let plan = Move::plan(&data, &new).expect("possible").keeping_old(true);
+    relocate(&plan, &pointer);
     finish_move(&pointer, &new.canonicalize().expect("there"));
     assert_eq!(titles(&data), ["Kept"]);
 }
@@ -135,7 +135,7 @@ fn a_move_that_ends_anywhere_loses_nothing() {
         fs::write(new.join("half.db"), "half").expect("written");
     }
     let plan = Move::plan(&data, &new).expect("possible");
-    relocate(&plan, &pointer, false);
+    relocate(&plan, &pointer);
     assert!(!new.join("half.db").exists());
     // The process ends while the old folder is being emptied.
     fs::remove_file(data.join("models.json")).expect("removed");
@@ -187,7 +187,7 @@ fn a_database_that_is_damaged_on_its_way_is_not_used() {
     let plan = Move::plan(&data, &new).expect("possible");
     plan.copy_others(OsStr::new(DATABASE), &mut |_, _| true)
         .expect("copied");
-    plan.copy_database(OsStr::new(DATABASE), &pointer, false)
+    plan.copy_database(OsStr::new(DATABASE), &pointer)
         .expect_err("damaged");
     drop(plan);
     assert_eq!(DataPointer::read(&pointer).expect("no error"), None);
@@ -226,7 +226,7 @@ fn what_changed_after_it_was_copied_stays_in_the_old_folder() {
     }
     let new = home.path().join("new");
     let plan = Move::plan(&data, &new).expect("possible");
-    relocate(&plan, &pointer, false);
+    relocate(&plan, &pointer);
     let [same, changed, longer, later] = &notes;
     let hour = std::time::Duration::from_secs(3600);
     let at = std::time::SystemTime::now() + hour;
@@ -280,8 +280,8 @@ fn what_is_named_in_the_old_folder_is_named_in_the_new_one() {
     let list = download(&models).to_string();
     fs::write(data.join(DOWNLOADS_FILE), list).expect("written");
     let new = home.path().join("new");
-    let plan = Move::plan(&data, &new).expect("possible");
-    relocate(&plan, &pointer, true);
+    let plan = Move::plan(&data, &new).expect("possible").keeping_old(true);
+    relocate(&plan, &pointer);
     let new = new.canonicalize().expect("there");
     let store = Store::open(&new.join(DATABASE)).expect("opened");
     let row = |key: &str| store.settings().get(key).expect("read").expect("there");

@@ -109,7 +109,7 @@ fn a_new_chat_knows_nothing_of_the_one_before() {
 
 #[test]
 fn without_a_display_the_chat_is_in_the_terminal() {
-    let output = run_with_input(&[], &format!("/no_think\n{QUESTION}\n"));
+    let output = run_with_input(&[], format!("/no_think\n{QUESTION}\n"));
     assert!(String::from_utf8_lossy(&output.stderr).contains("display"));
     assert!(!stdout(output).trim().is_empty());
 }

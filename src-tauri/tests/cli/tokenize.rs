@@ -53,7 +53,7 @@ fn many_texts_give_a_line_each_wherever_they_come_from() {
 
     let several = ["one\ntwo\r\n", "three"];
     let alone = lines(run([&["tokenize"], &several[..]].concat()));
-    let piped = run_with_input(&["tokenize", "-0", "-f", "-"], &several.join("\0"));
+    let piped = run_with_input(&["tokenize", "-0", "-f", "-"], several.join("\0"));
     assert_eq!(lines(piped), alone);
 }
 
