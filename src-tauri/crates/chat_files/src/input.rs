@@ -6,8 +6,8 @@ use std::rc::Rc;
 
 use crate::options::OnProgress;
 
-/// Bytes of one chat: more is nothing that anybody wrote.
-pub(crate) const LARGEST_CHAT: u64 = 256 << 20;
+/// Bytes of one chat, with all that is not read of it: more is nothing that anybody wrote.
+pub(crate) const LARGEST_CHAT: u64 = 1 << 30;
 /// Bytes that archives may unpack to: these, and this multiple of their own.
 const UNPACKED: u64 = 512 << 20;
 const PACKING: u64 = 100;
@@ -133,5 +133,25 @@ impl Read for Counted<'_, '_> {
             return Err(io::Error::other(Refusal::ChatTooLarge));
         }
         Ok(read)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_chat_that_is_too_large_is_refused_and_the_next_one_counts_anew() {
+        let mut progress = |_, _| true;
+        let counter = Counter::new(0, &mut progress);
+        let mut input = Counted::of(io::repeat(b'x'), &counter);
+        let mut buffer = vec![0; 1 << 20];
+        for _ in 0..LARGEST_CHAT >> 20 {
+            input.read_exact(&mut buffer).expect("small enough");
+        }
+        let error = input.read_exact(&mut buffer).expect_err("too large");
+        assert!(matches!(Refusal::of(&error), Some(Refusal::ChatTooLarge)));
+        counter.begin_chat();
+        input.read_exact(&mut buffer).expect("another chat");
     }
 }

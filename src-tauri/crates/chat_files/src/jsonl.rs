@@ -114,7 +114,7 @@ fn read_one(
     reading: &mut FileReading<'_>,
 ) -> Result<(), ReadError> {
     if header.format != NAME {
-        return Err(lines.wrong("what follows is no export of Goldcrest"));
+        return Err(lines.wrong("what follows is not a Goldcrest export"));
     }
     if header.version > VERSION {
         return Err(ReadError::Newer {
@@ -150,7 +150,7 @@ fn read_one(
                 return if end == counts {
                     Ok(())
                 } else {
-                    Err(lines.wrong("the counts are others"))
+                    Err(lines.wrong("the counts do not match"))
                 };
             }
         }

@@ -106,6 +106,10 @@ fn read_container<'a>(
                 is_known = true;
                 reading.tally.unread_chats.add(1, file);
             }
+            Err(ReadError::TooLarge { file }) if entry.is_one_chat() => {
+                is_known = true;
+                reading.tally.large_chats.add(1, file);
+            }
             Err(error) => return Err(error),
         }
         reading.counter.begin_chat();

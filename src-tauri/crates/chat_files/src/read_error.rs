@@ -63,7 +63,7 @@ pub enum ReadError {
         known: u32,
     },
     /// One chat is larger than any that was written.
-    #[error("A chat in {file} has more than {} MB.", LARGEST_CHAT >> 20)]
+    #[error("A chat in {file} has more than {} GB.", LARGEST_CHAT >> 30)]
     TooLarge {
         /// The file.
         file: String,
@@ -107,7 +107,7 @@ impl ReadError {
             (None, io::ErrorKind::UnexpectedEof) => ReadError::CutOff { file },
             // A compressed file that is damaged.
             (None, io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput) => {
-                ReadError::damaged(&file, "what is packed", &error.to_string())
+                ReadError::damaged(&file, "compressed data", &error.to_string())
             }
             _ => ReadError::Io {
                 file,

@@ -193,10 +193,7 @@ fn list(root: &Path, below: &str, depth: usize, names: &mut Vec<String>) -> io::
             names.push(name);
         }
         if names.len() > MOST_FILES {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidInput,
-                "there are too many files in it",
-            ));
+            return Err(io::Error::other("there are too many files in it"));
         }
     }
     Ok(())
