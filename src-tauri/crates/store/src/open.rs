@@ -17,7 +17,7 @@ use crate::schema::APPLICATION_ID;
 use crate::{copies, integrity, migrate, preflight, table};
 
 /// How long to wait for another process that holds the file, such as a backup tool.
-const BUSY: Duration = Duration::from_secs(5);
+pub(crate) const BUSY: Duration = Duration::from_secs(5);
 
 pub(crate) fn file(path: &Path) -> Result<(Connection, Deadline), StoreError> {
     let folder = path.parent().unwrap_or(Path::new("."));

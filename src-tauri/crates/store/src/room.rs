@@ -35,7 +35,10 @@ impl Store {
     pub fn compact(&self) -> Result<(), StoreError> {
         let page = self.number("page_size")?;
         let bytes = page * self.number("page_count")?;
-        if page * self.number("freelist_count")? < WORTH / 4 {
+        let free = page * self.number("freelist_count")?;
+        // A file with more than that in its pages has too much content, which would take long to find out.
+        let is_large = bytes.saturating_sub(free) > 3 * LARGEST;
+        if free < WORTH / 4 || is_large {
             return Ok(());
         }
         let vacuum = || {

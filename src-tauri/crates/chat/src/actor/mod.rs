@@ -252,7 +252,7 @@ impl ChatActor {
             // The disk may be full.
             Err(error) => {
                 tracing::warn!(%error, "older messages were not indexed");
-                Some(DAY)
+                Some(PURGE_RETRY * self.timing.retry_after)
             }
         };
         self.index_due = pause.map(|pause| Instant::now() + pause);

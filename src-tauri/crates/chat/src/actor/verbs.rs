@@ -14,7 +14,7 @@ use crate::limits::{refuse_too_large, refuse_too_large_together};
 use crate::title;
 use crate::view::{ChatEvent, ChatSummary, ChatView};
 
-/// Chats that a search lists of each kind: by their titles, and by their messages.
+/// Chats that a search lists in all.
 const FOUND_CHATS: u32 = 300;
 /// Messages that a search lists of one chat.
 const FOUND_IN_CHAT: u32 = 500;

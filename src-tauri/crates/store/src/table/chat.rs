@@ -7,6 +7,7 @@ use rusqlite::{Connection, OptionalExtension, Params, Row};
 
 use crate::error::StoreError;
 use crate::migrate::Step;
+use crate::open::BUSY;
 use crate::table::id::{ChatId, FolderId, MessageId};
 use crate::table::json::json;
 
@@ -119,8 +120,11 @@ impl ChatRow {
 
 /// Has what was purged leave the WAL too.
 pub(crate) fn empty_wal(db: &Connection) {
-    // While another connection reads, this does nothing, and closing the file does it.
+    // While another connection reads, this does nothing, and closing the file does it. Waiting for that connection would
+    // hold up everything else.
+    let _ = db.busy_timeout(Duration::ZERO);
     let _ = db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+    let _ = db.busy_timeout(BUSY);
 }
 
 /// The chats.
