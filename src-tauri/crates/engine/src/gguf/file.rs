@@ -233,6 +233,7 @@ impl Gguf {
         self.header.fields.clear();
         for file in &mut self.files {
             file.start = Vec::new();
+            file.header_len = 0;
         }
         self
     }
