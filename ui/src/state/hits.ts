@@ -33,6 +33,6 @@ function words(found: Part[]): string {
 /** What is to be known of an answer that does not have all. */
 export function noteOn({ chats, more, indexing }: SearchAnswer): string | null {
   if (indexing) return "Older messages are still being indexed. Search again in a few minutes.";
-  if (more && chats.length > 0) return "More chats have this. Type more to narrow the search.";
+  if (more && chats.length > 0) return "More chats match. Type more to narrow the search.";
   return null;
 }

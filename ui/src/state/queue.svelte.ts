@@ -62,7 +62,9 @@ export class Queue {
       const [first, ...rest] = this.of(chat);
       if (!first) return;
       this.#put(chat, rest);
-      if (!(await request(first, rest))) this.#put(chat, [first, ...this.of(chat)]);
+      const sent = await request(first, rest);
+      // A chat that was deleted meanwhile has its list at the host, for when it comes back.
+      if (!sent && this.#lists.has(chat)) this.#put(chat, [first, ...this.of(chat)]);
     });
     this.#sending.delete(chat);
   }

@@ -285,3 +285,23 @@ test("after a stop that was refused a message waits as ever, and so it does afte
   await vi.advanceTimersByTimeAsync(20_000);
   expect(others(host)).toEqual([]);
 });
+
+test("a message that is refused after its chat was deleted leaves the others as the host has them", async () => {
+  const { app } = await start();
+  const chat = await queued(app);
+  let refuse = (): void => {};
+  const sending = app.queue.send(chat, async () => {
+    await new Promise<void>((resolve) => (refuse = resolve));
+    return false;
+  });
+  await vi.advanceTimersByTimeAsync(0);
+  app.queue.forget([chat]);
+  refuse();
+  await sending;
+  const [first, second] = ["And another", "And a third"];
+  app.queue.take(chat, [
+    { text: first, pastes: [], thinking: true },
+    { text: second, pastes: [], thinking: true },
+  ]);
+  expect(app.queue.of(chat).map(({ text }) => text)).toEqual([first, second]);
+});

@@ -52,8 +52,8 @@ export class Search {
 
   async #run(query: string): Promise<void> {
     const answer = await this.notices.guard(this.host.search(query));
-    if (!answer || query !== this.query) return;
-    this.#answer = answer;
+    if (query !== this.query) return;
+    this.#answer = answer ?? NOTHING;
     this.answered = query;
   }
 }
