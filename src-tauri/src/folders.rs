@@ -98,7 +98,7 @@ pub fn fault(folders: &Folders) -> Option<String> {
         )),
         Ok(Some(pointer)) if pointer.folder == folders.data && !folders.has_chats() => {
             Some(format!(
-                "Your chats were moved to {}, and that is not there.",
+                "Your chats were moved to {}, and that folder is missing.",
                 folders.data.display()
             ))
         }

@@ -91,7 +91,7 @@ fn unread(tally: &Tally) -> String {
         };
         let (count, chats) = (figures::count(count), names(&tally.unread_messages));
         sentences +=
-            &format!(" {count} {messages} of {chats} could not be read and {were} left out.");
+            &format!(" {count} {messages} in {chats} could not be read and {were} left out.");
     }
     let others = [
         (
@@ -214,7 +214,7 @@ mod tests {
         };
         assert_eq!(
             Imported::of(&tally, counts).message,
-            "Imported 2 chats. 1 message of “Birds” could not be read and was left out. \
+            "Imported 2 chats. 1 message in “Birds” could not be read and was left out. \
              19 chats could not be read and were left out: number 2 in c.json, “Trees” and 17 more. \
              1 chat has more in it than can be kept here and was left out: “All”. \
              2 files have no chats that Goldcrest can read: a.jsonl and b.jsonl."

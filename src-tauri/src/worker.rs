@@ -64,7 +64,7 @@ enum WorkerFault {
     Interrupted,
     #[error("its process failed ({0})")]
     Crashed(std::process::ExitStatus),
-    #[error("its process wrote what cannot be read")]
+    #[error("its process sent unreadable data")]
     Garbled,
 }
 

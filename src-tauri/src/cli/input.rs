@@ -49,7 +49,7 @@ impl Input {
                 if !is_utf8 {
                     writeln!(
                         output::stderr(),
-                        "A line of the input is not UTF-8: what cannot be read of it is \u{fffd}."
+                        "A line of the input is not UTF-8: unreadable bytes were replaced by \u{fffd}."
                     )?;
                 }
                 Ok(Some(line))

@@ -176,13 +176,10 @@ mod shell {
             ("printf '\\0'; kill -XCPU $$", "it takes too long"),
             ("printf '\\0'; kill -TERM $$", "its process was ended"),
             ("printf '\\0'; exit 3", "its process failed"),
-            (
-                "printf '\\0\\377\\377\\377\\377'",
-                "wrote what cannot be read",
-            ),
+            ("printf '\\0\\377\\377\\377\\377'", "sent unreadable data"),
             (
                 "head -c 100000 /dev/zero | tr '\\0' x",
-                "wrote what cannot be read",
+                "sent unreadable data",
             ),
         ] {
             let found = fault(script);

@@ -38,7 +38,8 @@ export abstract class FakeDataHost extends FakePreferencesHost {
 
   #begin(kind: ChatTransfer["kind"]): Promise<boolean> {
     if (this.closesDialogs) return Promise.resolve(false);
-    if (this.#transfer !== null) return refuse("other", "An export or an import is still running.");
+    if (this.#transfer !== null)
+      return refuse("other", "Another export, import or move is still running.");
     this.#transfer = kind;
     this.endTransfer({ name: "running", done: 0 });
     return Promise.resolve(true);

@@ -54,7 +54,7 @@ const scenes: Record<string, Script> = {
     problem: {
       ...damaged,
       kind: "folder-missing",
-      message: "Your chats were moved to /run/media/ada/Chats, and that is not there.",
+      message: "Your chats were moved to /run/media/ada/Chats, and that folder is missing.",
       folder: "/run/media/ada/Chats",
       copies: [],
       keptAs: null,

@@ -53,7 +53,7 @@ impl ChatActor {
         }
         if self.is_forking() {
             return Err(Failure::other(
-                "In the background a new chat is still being made of a branch. Try again in a moment.",
+                "A branch is still being copied into a new chat. Try again in a moment.",
             ));
         }
         Ok(())

@@ -52,7 +52,7 @@ pub fn write(path: &Path, presets: &[PresetContent]) -> Result<(), Failure> {
     let json = to_json(presets);
     if json.len() > MAX_BYTES {
         return Err(Failure::other(
-            "These presets are longer than a file of presets can be, which is 1 MB. Export fewer at a time.",
+            "A preset file can hold at most 1 MB. Export fewer presets at a time.",
         ));
     }
     let folder = path.parent().unwrap_or(Path::new("."));
@@ -78,7 +78,7 @@ pub fn read(path: &Path) -> Result<ReadPresets, Failure> {
     read.map_err(failed)?;
     if bytes.len() > MAX_BYTES {
         return Err(refused(
-            "It is larger than a file of presets can be, which is 1 MB.".to_owned(),
+            "It is larger than 1 MB, the most that a preset file can hold.".to_owned(),
         ));
     }
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
