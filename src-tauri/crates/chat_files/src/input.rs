@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_chat_that_is_too_large_is_refused_and_the_next_one_counts_anew() {
+    fn a_chat_that_is_too_large_is_refused_and_the_next_one_counts_from_zero() {
         let mut progress = |_, _| true;
         let counter = Counter::new(0, &mut progress);
         let mut input = Counted::of(io::repeat(b'x'), &counter);

@@ -3,21 +3,17 @@
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::Path;
-use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use system::private;
 
 use crate::connect::connect;
-use crate::deadline::Deadline;
+use crate::deadline::{BUSY, Deadline};
 use crate::error::{self, StoreError};
 use crate::files::{PROBE, copies_folder};
 use crate::schema::APPLICATION_ID;
 use crate::{copies, integrity, migrate, preflight, table};
-
-/// How long to wait for another process that holds the file, such as a backup tool.
-pub(crate) const BUSY: Duration = Duration::from_secs(5);
 
 pub(crate) fn file(path: &Path) -> Result<(Connection, Deadline), StoreError> {
     let folder = path.parent().unwrap_or(Path::new("."));

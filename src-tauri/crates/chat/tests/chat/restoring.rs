@@ -193,7 +193,7 @@ fn a_copy_does_not_take_the_stores_place_while_a_branch_is_copied() {
         }
     };
     assert!(
-        refused.contains("a new chat is still being made"),
+        refused.contains("is still being copied into a new chat"),
         "{refused}"
     );
     assert_eq!(fork.join().unwrap().messages.len(), 3000);

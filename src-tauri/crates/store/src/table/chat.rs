@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, OptionalExtension, Params, Row};
 
+use crate::deadline::BUSY;
 use crate::error::StoreError;
 use crate::migrate::Step;
-use crate::open::BUSY;
 use crate::table::id::{ChatId, FolderId, MessageId};
 use crate::table::json::json;
 
