@@ -351,13 +351,13 @@ fn is_own(name: &Path) -> bool {
     first.is_some_and(|first| OWN.iter().any(|own| first.as_os_str() == *own))
 }
 
-/// Whether it is the database, or one of those that SQLite keeps beside it. The one in the new folder was the same when the
+/// Returns whether it is the database, or a file that SQLite keeps beside it. The one in the new folder was the same when the
 /// pointer was written, and was opened since.
 fn is_copied_database(name: &Path, data: &Path) -> bool {
     begins_with(name, OsStr::new(folders::DATABASE)) && data.join(folders::DATABASE).exists()
 }
 
-/// Whether two files are there with the same time and length, or the same content.
+/// Returns whether two files are there with the same time and length, or the same content.
 fn is_same(a: &Path, b: &Path) -> io::Result<bool> {
     let (a_is, b_is) = match (fs::metadata(a), fs::metadata(b)) {
         (Ok(a), Ok(b)) if b.is_file() && a.len() == b.len() => (a, b),
@@ -409,7 +409,7 @@ fn remove_folders(root: &Path) {
     let _ = fs::remove_dir(root);
 }
 
-/// Whether a file is copied when nobody writes it any more.
+/// Returns whether a file is copied when nobody writes it any more.
 fn is_late(name: &Path, database: &OsStr) -> bool {
     begins_with(name, database) || name == Path::new(DOWNLOADS_FILE)
 }

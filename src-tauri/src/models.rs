@@ -31,7 +31,7 @@ use removal::files_behind;
 pub use downloads::{DOWNLOADS_FILE, relocate as relocate_downloads};
 pub use places::{ModelPlaces, machine_name, settings_name};
 
-/// How often it is asked whether the downloads that are held have ended.
+/// Pause between two questions whether the downloads that are held have ended.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// The handle to the owner. Clones ask the same one.

@@ -16,7 +16,7 @@ use crate::instance;
 use crate::wire::Imported;
 use crate::worker;
 
-/// How long chats are written, or removed, in one transaction.
+/// Time for which chats are written, or removed, in one transaction.
 const AT_ONCE: Duration = Duration::from_millis(100);
 
 pub fn run(args: &ImportArgs) -> Result<(), CliError> {

@@ -86,7 +86,7 @@ pub fn reasoning(piece: &str) -> io::Result<()> {
     out.flush()
 }
 
-/// Whether stdout is a terminal.
+/// Returns whether stdout is a terminal.
 pub fn is_terminal() -> bool {
     io::stdout().is_terminal()
 }

@@ -202,7 +202,7 @@ impl Library {
         }
     }
 
-    /// Whether a download into the folder that is held has not ended.
+    /// Returns whether a download into the folder that is held has not ended.
     pub(super) fn writes_into_held(&self) -> bool {
         let mut running = self.downloads.all.values().filter(|it| it.child.is_some());
         running.any(|it| self.held.as_ref().is_some_and(|held| it.is_within(held)))

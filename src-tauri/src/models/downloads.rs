@@ -130,7 +130,7 @@ impl Downloads {
 }
 
 impl ActiveDownload {
-    /// Whether it goes into a folder, or one below it.
+    /// Returns whether it goes into a folder, or one below it.
     pub(super) fn is_within(&self, folder: &Path) -> bool {
         is_within(&self.request, folder)
     }
@@ -160,7 +160,7 @@ impl ActiveDownload {
     }
 }
 
-/// Whether a download goes into a folder, or one below it.
+/// Returns whether a download goes into a folder, or one below it.
 pub(super) fn is_within(request: &DownloadRequest, folder: &Path) -> bool {
     let (Destination::HubCache { hub: root, .. } | Destination::Folder { folder: root, .. }) =
         &request.destination;

@@ -24,7 +24,7 @@ use crate::view::{ChatEvent, ChatSnapshot, ChatSummary, ChatView, Undone};
 /// How long undoing waits for an answer that it stops, and how often it asks.
 const STOPS_WITHIN: Duration = Duration::from_secs(10);
 const STOP_PAUSE: Duration = Duration::from_millis(10);
-/// How often it is asked whether the store can be left.
+/// Pause between two questions whether the store can be left.
 const FREE_PAUSE: Duration = Duration::from_millis(100);
 
 /// All that a window can ask for. Clones ask the same actor.

@@ -13,7 +13,7 @@ pub(crate) const FOLDER: usize = 100;
 /// Characters of a preset's name.
 pub(crate) const PRESET: usize = 60;
 
-/// What a chat is called whose message has nothing that can be seen.
+/// Title of a chat whose message has nothing that can be seen.
 const UNTITLED: &str = "Untitled";
 
 /// The title made of a message, which can always be seen.
@@ -171,7 +171,7 @@ fn element(text: &str) -> Option<(&str, usize)> {
     is_known.then_some((name, end + 1))
 }
 
-/// Whether something of a text can be seen.
+/// Returns whether something of a text can be seen.
 pub(crate) fn can_be_seen(text: &str) -> bool {
     text.chars().any(is_visible)
 }

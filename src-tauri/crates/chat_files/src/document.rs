@@ -1,4 +1,4 @@
-//! Chats as a document for people to read.
+//! Chats as a document to read.
 
 use std::io::Write;
 

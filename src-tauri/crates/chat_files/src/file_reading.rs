@@ -35,7 +35,7 @@ pub struct Tally {
     pub unknown_files: Omissions,
 }
 
-/// What is left out of an import.
+/// Items that an import leaves out.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Omissions {

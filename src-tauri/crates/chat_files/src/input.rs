@@ -30,7 +30,7 @@ impl Refusal {
     }
 }
 
-/// How much was read, and who hears of it.
+/// Count of what was read, and who hears of it.
 #[derive(Clone)]
 pub(crate) struct Counter<'a>(Rc<ByteCounts<'a>>);
 

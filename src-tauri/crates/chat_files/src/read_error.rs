@@ -138,7 +138,7 @@ impl ReadError {
     }
 }
 
-/// What serde says, without the line and the column.
+/// Message of serde, without the line and the column.
 pub(crate) fn without_place(error: &serde_json::Error) -> String {
     let text = error.to_string();
     let place = format!(" at line {} column {}", error.line(), error.column());

@@ -25,7 +25,7 @@ pub enum WriteError {
     Cancelled,
 }
 
-/// Renders a document for people, in this process or in another.
+/// Renders a document to read, in this process or in another.
 pub trait Render {
     /// Begins the document of chats with these titles.
     fn begin(&mut self, out: &mut dyn Write, titles: &[String]) -> Result<(), WriteError>;

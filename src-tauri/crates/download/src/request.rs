@@ -148,7 +148,7 @@ pub(crate) fn is_file_name(name: &str) -> bool {
         && !name.contains(is_forbidden)
 }
 
-/// Whether a character has no form of its own, and may change the order of others: a name would look like another one.
+/// Returns whether a character has no form of its own, and may change the order of others: a name would look like another one.
 fn is_not_shown(c: char) -> bool {
     matches!(c,
         '\u{AD}' | '\u{61C}' | '\u{180E}' | '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}'

@@ -159,7 +159,7 @@ pub const PARAMETERS: [Parameter; 8] = [
 ];
 
 impl Parameter {
-    /// Whether it can have this value.
+    /// Returns whether it can have this value.
     #[must_use]
     pub fn allows(&self, value: f64) -> bool {
         (self.rounded(self.min)..=self.rounded(self.max)).contains(&self.rounded(value))

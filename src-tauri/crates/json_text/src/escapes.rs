@@ -1,6 +1,6 @@
 //! Escapes of UTF-16 units in JSON texts.
 
-/// What stands for an unpaired surrogate.
+/// Replacement of an unpaired surrogate.
 const REPLACEMENT: &[u8] = br"\ufffd";
 /// Bytes of `\ud83d`.
 const LENGTH: usize = 6;

@@ -210,8 +210,8 @@ unsafe fn multiply_one_split(row_block: &RowBlockTask, scratch: &mut ProductScra
     unsafe { multiply(row_block, scratch) };
 }
 
-/// Whether this CPU runs a 512-bit operation as two of 256 bits: AMD's Zen 4, of family 19h. Measured there at the shape
-/// of SmolLM3-3B on two cores, five alternating rounds: 16.7 tokens/s (median) with the AVX2 routine for one token, 16.0
+/// Returns whether this CPU runs a 512-bit operation as two of 256 bits: AMD's Zen 4, of family 19h. Measured there at the
+/// shape of SmolLM3-3B on two cores, five alternating rounds: 16.7 tokens/s (median) with the AVX2 routine for one token, 16.0
 /// with the AVX-512 one. Zen 5 (family 1Ah) and Intel's server CPUs have vectors of full width.
 #[cfg(target_arch = "x86_64")]
 fn splits_512_bits() -> bool {

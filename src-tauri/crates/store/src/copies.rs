@@ -152,7 +152,7 @@ fn set_aside(database: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Whether all of a database that was set aside is in its file. A journal that is still beside it is written into it,
+/// Returns whether all of a database that was set aside is in its file. A journal that is still beside it is written into it,
 /// once nobody reads it any more.
 fn is_whole(path: &Path) -> bool {
     let journal = with_suffix(path, WAL);

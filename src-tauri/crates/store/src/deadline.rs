@@ -9,7 +9,7 @@ use rusqlite::{Connection, ErrorCode};
 /// Instructions of SQLite's virtual machine between two looks at the time: some microseconds.
 const INSTRUCTIONS: i32 = 500;
 const NONE: u64 = u64::MAX;
-/// How long to wait for another process that holds the file, such as a backup tool.
+/// Time to wait for another process that holds the file, such as a backup tool.
 pub(crate) const BUSY: Duration = Duration::from_secs(5);
 
 static START: LazyLock<Instant> = LazyLock::new(Instant::now);

@@ -66,7 +66,7 @@ pub use table::search::{ChatHits, Search, SearchAnswer, SearchHit};
 pub use table::setting::SettingTable;
 pub use table::window::{WindowRow, WindowTable};
 
-/// How long an opening may index the messages that the search lacks: all of a small file, after an upgrade.
+/// Time in which an opening may index the messages that the search lacks: all of a small file, after an upgrade.
 const INDEXED_AT_ONCE: Duration = Duration::from_millis(250);
 
 /// The open database: one connection, the only writer.

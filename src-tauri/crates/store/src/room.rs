@@ -14,7 +14,7 @@ const RESERVE: u64 = 128 << 20;
 const WORTH: u64 = 16 << 20;
 /// Bytes of content with which a file is still made smaller: SQLite holds them in memory.
 const LARGEST: u64 = 128 << 20;
-/// How long that may take: nobody is served meanwhile.
+/// Limit of its time: nobody is served meanwhile.
 const LIMIT: Duration = Duration::from_secs(2);
 
 impl Store {

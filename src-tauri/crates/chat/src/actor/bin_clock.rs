@@ -24,7 +24,7 @@ const MOST: i64 = 7 * 24 * 60 * 60;
 /// Seconds that what was deleted of temporary chats stays in memory.
 const IN_MEMORY: i64 = 24 * 60 * 60;
 
-/// What the clock showed, in unix seconds.
+/// Time that the clock showed, in unix seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 struct Sightings {
     last: i64,
@@ -115,7 +115,7 @@ mod tests {
     const DAY: i64 = 24 * 60 * 60;
     const NOW: i64 = 20_000 * DAY;
 
-    /// Whether something that was deleted at this time is purged at the last of these sightings.
+    /// Returns whether something that was deleted at this time is purged at the last of these sightings.
     fn is_purged(deleted: i64, sightings: &[i64]) -> bool {
         let (mut date, mut known) = (deleted, None);
         let mut purged = false;

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use jiff::civil::Date;
 
-/// How long the date is not looked at, at most, while nothing happens.
+/// Longest time between two looks at the date while nothing happens.
 const LOOK_AFTER: Duration = Duration::from_secs(10 * 60);
 
 pub(crate) struct Daily {

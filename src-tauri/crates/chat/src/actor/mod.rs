@@ -70,7 +70,7 @@ const PURGE_PAUSE: Duration = Duration::from_millis(200);
 /// The same of messages that are indexed.
 const INDEXING: Duration = Duration::from_millis(50);
 const INDEX_PAUSE: Duration = Duration::from_millis(50);
-/// How many times as long as other things a purge waits that failed, for want of room as a rule.
+/// Multiple of the usual pause after which a failed purge is retried: as a rule the disk was full.
 const PURGE_RETRY: u32 = 12;
 
 /// `model`: the one to open in place of that which was used last.
@@ -234,12 +234,12 @@ impl ChatActor {
         }
     }
 
-    /// Whether nothing is being written that a purge would take: it is hidden until it is whole.
+    /// Returns whether nothing is being written that a purge would take: it is hidden until it is whole.
     fn may_purge(&self) -> bool {
         self.import.is_none() && !self.is_forking()
     }
 
-    /// Whether a branch is being copied into a chat of its own.
+    /// Returns whether a branch is being copied into a chat of its own.
     pub(super) fn is_forking(&self) -> bool {
         Arc::strong_count(&self.forks) > 1
     }

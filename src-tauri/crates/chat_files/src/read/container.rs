@@ -15,7 +15,7 @@ use crate::source::jan;
 const DEEPEST: usize = 6;
 const MOST_FILES: usize = 200_000;
 
-/// How files of LM Studio end.
+/// Ending of the names of LM Studio's files.
 const ONE_CHAT: &str = ".conversation.json";
 
 /// Files by their names, `/` between folders.
@@ -41,7 +41,7 @@ impl Entry {
         }
     }
 
-    /// Whether its file has one chat and no more.
+    /// Returns whether its file has one chat and no more.
     pub fn is_one_chat(&self) -> bool {
         match self {
             Entry::File(name) => name.to_ascii_lowercase().ends_with(ONE_CHAT),

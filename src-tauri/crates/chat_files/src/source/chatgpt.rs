@@ -24,7 +24,7 @@ use super::draft::{About, ChatDraft, ForeignChat, Outcome, Said};
 use super::value::ForeignValue;
 use crate::limits::{CHAT_TEXT, CHAT_VALUES};
 
-/// Whether an object is a chat of this program.
+/// Returns whether an object is a chat of this program.
 pub(crate) fn is_chat(chat: &ForeignValue) -> bool {
     ["mapping", "current_node", "conversation_id"]
         .iter()

@@ -14,7 +14,7 @@ use super::Source;
 use super::draft::{About, ChatDraft, ForeignChat, Said};
 use super::value::ForeignValue;
 
-/// Whether an object is a chat of this program.
+/// Returns whether an object is a chat of this program.
 pub(crate) fn is_chat(chat: &ForeignValue) -> bool {
     chat.has("chat_messages") || chat.has("current_leaf_message_uuid")
 }

@@ -11,7 +11,7 @@ use super::Source;
 use super::draft::{About, ChatDraft, ForeignChat, Said};
 use super::value::ForeignValue;
 
-/// Whether an object with messages is a chat of this program.
+/// Returns whether an object with messages is a chat of this program.
 pub(crate) fn is_chat(chat: &ForeignValue) -> bool {
     let own = ["createdAt", "name", "currentlySelected"];
     own.iter().any(|key| chat.has(key))

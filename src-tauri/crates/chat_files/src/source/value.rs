@@ -118,7 +118,7 @@ impl ForeignValue {
         Some(&field.1).filter(|value| !matches!(value, ForeignValue::Null))
     }
 
-    /// Whether there is such a field, whatever its value is.
+    /// Returns whether there is such a field, whatever its value is.
     pub fn has(&self, key: &str) -> bool {
         matches!(self, ForeignValue::Object(fields) if fields.iter().any(|(name, _)| name == key))
     }
@@ -176,7 +176,7 @@ impl ForeignValue {
         }
     }
 
-    /// Whether this can be no content of any kind.
+    /// Returns whether this can be no content of any kind.
     pub fn is_bare(&self) -> bool {
         matches!(self, ForeignValue::Bool(_) | ForeignValue::Number(_))
     }
@@ -218,7 +218,7 @@ impl Serialize for ForeignValue {
     }
 }
 
-/// What a chat may still hold.
+/// Room that is left in a chat.
 pub(crate) struct Budget {
     values: Cell<usize>,
     text: Cell<usize>,
@@ -236,7 +236,7 @@ impl Default for Budget {
 }
 
 impl Budget {
-    /// Whether something was not kept because there was too much.
+    /// Returns whether something was not kept because there was too much.
     pub fn is_spent(&self) -> bool {
         self.is_spent.get()
     }

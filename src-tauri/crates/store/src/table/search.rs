@@ -390,7 +390,7 @@ impl Found {
         }
     }
 
-    /// Whether no other chat is listed for its messages.
+    /// Returns whether no other chat is listed for its messages.
     fn is_full(&self) -> bool {
         let left = self.limit.saturating_sub(self.titled);
         self.others >= left.max(self.limit.div_ceil(3))

@@ -25,7 +25,7 @@ fn seen(node: &ForeignValue) -> Option<(&ForeignValue, &str)> {
     is_seen.then_some((message, role))
 }
 
-/// Whether the user speaks in a node.
+/// Returns whether the user speaks in a node.
 pub(super) fn is_question(node: &ForeignValue) -> bool {
     seen(node).is_some_and(|(_, role)| role == "user")
 }
@@ -84,7 +84,7 @@ pub(super) fn spoken(node: &ForeignValue) -> Spoken {
     }
 }
 
-/// Whether a node has a message of which not even the author can be read.
+/// Returns whether a node has a message of which not even the author can be read.
 fn is_unreadable(node: &ForeignValue) -> bool {
     match node {
         ForeignValue::Object(_) => {}

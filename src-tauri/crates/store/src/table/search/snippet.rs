@@ -14,7 +14,7 @@ const WINDOW: usize = 120;
 const BEFORE: usize = 40;
 const FROM: usize = 120;
 
-/// What is marked in a text.
+/// Marks in a text.
 #[derive(Debug, Clone)]
 pub(super) enum Needle {
     /// These words one after another; the last may be the beginning of one.
@@ -108,7 +108,7 @@ impl Marker {
     }
 }
 
-/// Whether these words are those that are wanted.
+/// Returns whether these words are those that are wanted.
 fn is_phrase(folded: &str, found: &[Range<usize>], wanted: &[String], is_closed: bool) -> bool {
     let Some((last, before)) = wanted.split_last() else {
         return false;

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::fold::fold;
 
-/// What a token is.
+/// Kind of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TokenKind {
     /// Letters and digits that stand together.
