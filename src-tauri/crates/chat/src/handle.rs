@@ -289,7 +289,11 @@ impl Chat {
 
     /// Copies a temporary chat to the disk, where it goes on under another id.
     pub fn keep_chat(&self, chat: ChatId) -> Result<ChatSummary, Failure> {
-        self.ask(move |actor| actor.keep_chat(chat))
+        let mut keeping = self.ask(move |actor| actor.begin_keep(chat))?;
+        while !keeping.is_whole() {
+            keeping = self.ask(move |actor| actor.go_on_with_keep(keeping))?;
+        }
+        self.ask(move |actor| actor.end_keep(keeping))
     }
 
     /// Takes the last change back; `None`: there is none.

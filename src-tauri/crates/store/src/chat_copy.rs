@@ -1,131 +1,188 @@
 //! A chat in another store: how a temporary one is kept.
 
 use std::collections::HashMap;
+use std::time::{Duration, Instant};
 
 use rusqlite::types::Value;
-use rusqlite::{Connection, params_from_iter};
+use rusqlite::{Connection, OptionalExtension, params_from_iter};
 
 use crate::Store;
 use crate::error::StoreError;
 use crate::table::draft::DraftPlace;
 use crate::table::id::{ChatId, MessageId};
 
-/// Columns of a message that name another message of its chat.
-const REFERENCES: [&str; 4] = ["parent", "shown", "kept_from", "thinking_from"];
+/// Columns of a message that name an earlier message of its chat.
+const EARLIER: [&str; 3] = ["parent", "kept_from", "thinking_from"];
 
 /// The id that no message has: SQLite counts from 1.
 pub(crate) const NO_MESSAGE: i64 = 0;
 
-impl Store {
-    /// Copies a chat with all of its messages, its draft and its preset into another store, and returns its id there. It is in no folder
-    /// there. All or nothing.
-    pub fn copy_chat(&self, chat: ChatId, to: &Store) -> Result<ChatId, StoreError> {
-        let row = self.chats().get(chat)?;
-        let draft = self.drafts().get(DraftPlace::Chat(chat))?;
-        let preset = self.presets().of(DraftPlace::Chat(chat))?;
-        let messages = Rows::read(&self.db, "message", "chat = ?1 ORDER BY id", chat.0)?;
-        let of_chat = "message IN (SELECT id FROM message WHERE chat = ?1)";
-        let deleted = Rows::read(&self.db, "deleted_message", of_chat, chat.0)?;
+/// Pointers that are set between two looks at the clock.
+const LINKS: usize = 64;
+
+/// A chat that is being copied into another store, as far as it is there. It is hidden until it is whole: what an error or a
+/// crash leaves of it is purged. Until then none of its messages may change.
+pub struct ChatCopy {
+    chat: ChatId,
+    copy: ChatId,
+    /// The messages of the chat, in the order in which they were written.
+    messages: Vec<i64>,
+    /// The ids of the copies that are made.
+    ids: HashMap<i64, i64>,
+    /// How many of them have their pointer to the next one.
+    linked: usize,
+}
+
+impl ChatCopy {
+    /// Returns whether all messages are copied.
+    pub fn is_whole(&self) -> bool {
+        self.linked == self.messages.len()
+    }
+
+    /// Copies messages for as long as it may, in one transaction. After an error the copy cannot go on.
+    ///
+    /// A text is indexed in one go, so that a long one may take longer.
+    pub fn go_on(mut self, from: &Store, to: &Store, within: Duration) -> Result<Self, StoreError> {
+        let start = Instant::now();
+        let is_over = || start.elapsed() >= within;
         to.transaction(|to| {
-            let copy = to.chats().create(&row.title, &row.today, row.created_at)?;
-            to.chats().touch(copy, row.updated_at)?;
-            let ids = messages.new_ids(&to.db)?;
-            messages.insert(&to.db, |column, value| match (column, &value) {
-                ("chat", _) => Value::Integer(copy.0),
-                // It gets one of its own.
-                ("moment", _) => Value::Null,
-                // The other chat stays in memory, and its ids are given again.
-                ("prompt_leaf", Value::Integer(leaf))
-                    if MessageId(*leaf).is_temporary() && !copy.is_temporary() =>
-                {
-                    Value::Integer(NO_MESSAGE)
+            while let Some(message) = self.messages.get(self.ids.len()).copied() {
+                let copied = self.copy_row(&from.db, &to.db, "message", "id", message)?;
+                let id = copied.ok_or(StoreError::NotFound("message"))?;
+                self.ids.insert(message, id);
+                if is_over() {
+                    return Ok(());
                 }
-                (_, Value::Integer(id)) if column == "id" || REFERENCES.contains(&column) => {
-                    ids.get(id).copied().map_or(Value::Null, Value::Integer)
-                }
-                _ => value,
-            })?;
-            deleted.insert(&to.db, |column, value| match value {
-                Value::Integer(id) if column != "deleted_at" => {
-                    ids.get(&id).copied().map_or(Value::Null, Value::Integer)
-                }
-                value => value,
-            })?;
-            if let Some(leaf) = row.leaf.and_then(|leaf| ids.get(&leaf.0)) {
-                to.db
-                    .execute("UPDATE chat SET leaf = ?2 WHERE id = ?1", (copy.0, leaf))?;
             }
+            while let Some(message) = self.messages.get(self.linked).copied() {
+                self.link(message, &from.db, &to.db)?;
+                self.linked += 1;
+                if self.linked.is_multiple_of(LINKS) && is_over() {
+                    return Ok(());
+                }
+            }
+            Ok::<_, StoreError>(())
+        })?;
+        Ok(self)
+    }
+
+    /// Shows the copy, with what its chat has now beside the messages, and returns its id. It is in no folder.
+    pub fn finish(self, from: &Store, to: &Store) -> Result<ChatId, StoreError> {
+        let (chat, copy) = (self.chat, self.copy);
+        let row = from.chats().get(chat)?;
+        let draft = from.drafts().get(DraftPlace::Chat(chat))?;
+        let preset = from.presets().of(DraftPlace::Chat(chat))?;
+        to.transaction(|to| {
+            for message in &self.messages {
+                self.copy_row(&from.db, &to.db, "deleted_message", "message", *message)?;
+            }
+            to.chats().restore(copy)?;
+            to.chats().rename(copy, &row.title)?;
+            to.chats().touch(copy, row.updated_at)?;
+            let leaf = row.leaf.and_then(|leaf| self.ids.get(&leaf.0));
+            to.db
+                .execute("UPDATE chat SET leaf = ?2 WHERE id = ?1", (copy.0, leaf))?;
             to.drafts().put(DraftPlace::Chat(copy), &draft)?;
             to.presets()
                 .choose(DraftPlace::Chat(copy), preset.as_ref())?;
             Ok(copy)
         })
     }
-}
 
-/// Rows of a table, with all of its columns.
-struct Rows {
-    table: &'static str,
-    columns: Vec<String>,
-    rows: Vec<Vec<Value>>,
-}
-
-impl Rows {
-    /// The rows for which `condition` holds, in which `?1` is `value`.
-    fn read(
-        db: &Connection,
-        table: &'static str,
-        condition: &str,
-        value: i64,
-    ) -> Result<Rows, StoreError> {
-        let mut read = db.prepare(&format!("SELECT * FROM {table} WHERE {condition}"))?;
+    /// Copies the row of `message` in a table with all of its columns, if there is one. Returns the row's id.
+    fn copy_row(
+        &self,
+        from: &Connection,
+        to: &Connection,
+        table: &str,
+        key: &str,
+        message: i64,
+    ) -> Result<Option<i64>, StoreError> {
+        let mut read = from.prepare_cached(&format!("SELECT * FROM {table} WHERE {key} = ?1"))?;
         let columns: Vec<String> = read.column_names().map(str::to_owned).collect();
-        let rows = read.query_map([value], |row| {
-            (0..columns.len()).map(|column| row.get(column)).collect()
+        let row = read.query_row([message], |row| {
+            let values = columns.iter().enumerate();
+            let values = values.map(|(at, column)| Ok(self.value_in_copy(column, row.get(at)?)));
+            values.collect::<rusqlite::Result<Vec<_>>>()
+        });
+        let Some(row) = row.optional()? else {
+            return Ok(None);
+        };
+        let places: Vec<String> = (1..=columns.len()).map(|at| format!("?{at}")).collect();
+        to.prepare_cached(&format!(
+            "INSERT INTO {table} ({}) VALUES ({})",
+            columns.join(", "),
+            places.join(", ")
+        ))?
+        .execute(params_from_iter(row))?;
+        Ok(Some(to.last_insert_rowid()))
+    }
+
+    fn value_in_copy(&self, column: &str, value: Value) -> Value {
+        match (column, value) {
+            ("chat", _) => Value::Integer(self.copy.0),
+            // It gets an id and a moment of its own, and is linked when the next one is there.
+            ("id" | "moment" | "shown", _) => Value::Null,
+            // The other chat stays in memory, and its ids are given again.
+            ("prompt_leaf", Value::Integer(leaf))
+                if MessageId(leaf).is_temporary() && !self.copy.is_temporary() =>
+            {
+                Value::Integer(NO_MESSAGE)
+            }
+            (column, Value::Integer(id))
+                if EARLIER.contains(&column) || ["message", "root"].contains(&column) =>
+            {
+                self.ids
+                    .get(&id)
+                    .copied()
+                    .map_or(Value::Null, Value::Integer)
+            }
+            (_, value) => value,
+        }
+    }
+
+    fn link(&self, message: i64, from: &Connection, to: &Connection) -> Result<(), StoreError> {
+        let shown: Option<i64> = from
+            .prepare_cached("SELECT shown FROM message WHERE id = ?1")?
+            .query_row([message], |row| row.get(0))?;
+        if let Some(shown) = shown.and_then(|shown| self.ids.get(&shown)) {
+            to.prepare_cached("UPDATE message SET shown = ?2 WHERE id = ?1")?
+                .execute((self.ids.get(&message), shown))?;
+        }
+        Ok(())
+    }
+}
+
+impl Store {
+    /// Begins to copy a chat with all of its messages, its draft and its preset into another store.
+    pub fn begin_copy(&self, chat: ChatId, to: &Store) -> Result<ChatCopy, StoreError> {
+        let row = self.chats().get(chat)?;
+        let mut read = self
+            .db
+            .prepare_cached("SELECT id FROM message WHERE chat = ?1 ORDER BY id")?;
+        let messages = read.query_map([chat.0], |row| row.get(0))?;
+        let messages = messages.collect::<rusqlite::Result<_>>()?;
+        let copy = to.transaction(|to| {
+            let chats = to.chats();
+            let copy = chats.create(&row.title, &row.today, row.created_at)?;
+            chats.hide(copy)?;
+            Ok::<_, StoreError>(copy)
         })?;
-        let rows = rows.collect::<rusqlite::Result<_>>()?;
-        Ok(Rows {
-            table,
-            columns,
-            rows,
+        Ok(ChatCopy {
+            chat,
+            copy,
+            messages,
+            ids: HashMap::new(),
+            linked: 0,
         })
     }
 
-    /// For the id of each row one that no row has had in `db`.
-    fn new_ids(&self, db: &Connection) -> Result<HashMap<i64, i64>, StoreError> {
-        let used: i64 = db.query_row(
-            "SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = ?1), 0)",
-            [self.table],
-            |row| row.get(0),
-        )?;
-        let at = self.columns.iter().position(|column| column == "id");
-        let ids = self.rows.iter().filter_map(|row| match row.get(at?) {
-            Some(Value::Integer(id)) => Some(*id),
-            _ => None,
-        });
-        Ok(ids.zip(used + 1..).collect())
-    }
-
-    /// Inserts the rows, with each value as `change` makes it of its column and what it is here.
-    fn insert(
-        self,
-        db: &Connection,
-        change: impl Fn(&str, Value) -> Value,
-    ) -> Result<(), StoreError> {
-        let places: Vec<String> = (1..=self.columns.len())
-            .map(|at| format!("?{at}"))
-            .collect();
-        let mut insert = db.prepare(&format!(
-            "INSERT INTO {} ({}) VALUES ({})",
-            self.table,
-            self.columns.join(", "),
-            places.join(", ")
-        ))?;
-        for row in self.rows {
-            let values = self.columns.iter().zip(row);
-            let values = values.map(|(column, value)| change(column, value));
-            insert.execute(params_from_iter(values))?;
+    /// Copies a chat into another store in one go, and returns its id there.
+    pub fn copy_chat(&self, chat: ChatId, to: &Store) -> Result<ChatId, StoreError> {
+        let mut copy = self.begin_copy(chat, to)?;
+        while !copy.is_whole() {
+            copy = copy.go_on(self, to, Duration::MAX)?;
         }
-        Ok(())
+        copy.finish(self, to)
     }
 }

@@ -35,6 +35,7 @@ use rusqlite::Connection;
 use deadline::Deadline;
 use table::id::FIRST_TEMPORARY;
 
+pub use chat_copy::ChatCopy;
 pub use copies::{
     Copy, CopyReason, DatabaseCopy, back_up, daily_copy, good as good_copies,
     listed as listed_copies, remove_copy,

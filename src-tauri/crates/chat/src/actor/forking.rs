@@ -30,7 +30,7 @@ pub(crate) struct Fork {
     copies: HashMap<MessageId, MessageId>,
     last: Option<MessageId>,
     /// Nothing is purged as long as it is there.
-    _forks: Arc<()>,
+    _unfinished: Arc<()>,
 }
 
 impl Fork {
@@ -65,7 +65,7 @@ impl ChatActor {
             branch: path.into_iter().map(|row| (row.id, row.omitted)).collect(),
             copies: HashMap::new(),
             last: None,
-            _forks: Arc::clone(&self.forks),
+            _unfinished: Arc::clone(&self.unfinished),
         })
     }
 

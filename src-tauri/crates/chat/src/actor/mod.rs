@@ -92,7 +92,8 @@ pub(crate) fn start(
         temporary: Store::temporary()?,
         undo: UndoStack::default(),
         import: None,
-        forks: Arc::default(),
+        unfinished: Arc::default(),
+        being_kept: Vec::new(),
         clock,
         on_event,
         jobs,
@@ -228,7 +229,8 @@ impl ChatActor {
         if self.index_due.is_some_and(|due| due <= Instant::now()) {
             self.index_older();
         }
-        if self.copying.is_due(today) {
+        // A copy would hold on to what is hidden, if that is not to stay.
+        if !self.is_copying_chat() && self.copying.is_due(today) {
             self.copying.done_for(today);
             self.copy_database(today);
         }
@@ -236,12 +238,12 @@ impl ChatActor {
 
     /// Returns whether nothing is being written that a purge would take: it is hidden until it is whole.
     fn may_purge(&self) -> bool {
-        self.import.is_none() && !self.is_forking()
+        self.import.is_none() && !self.is_copying_chat()
     }
 
-    /// Returns whether a branch is being copied into a chat of its own.
-    pub(super) fn is_forking(&self) -> bool {
-        Arc::strong_count(&self.forks) > 1
+    /// Returns whether a branch is being copied into a chat of its own, or a temporary chat to the disk.
+    pub(super) fn is_copying_chat(&self) -> bool {
+        Arc::strong_count(&self.unfinished) > 1
     }
 
     /// Indexes some of the messages that the search lacks after an upgrade.
@@ -342,10 +344,11 @@ impl ChatActor {
             Instant::now() + DAY
         } else {
             let purge = self.may_purge().then(|| self.purging.due());
-            let due = [purge, self.index_due];
+            let copy = (!self.is_copying_chat()).then(|| self.copying.due());
+            let due = [purge, self.index_due, copy];
             due.into_iter()
                 .flatten()
-                .fold(self.copying.due(), Instant::min)
+                .fold(Instant::now() + DAY, Instant::min)
         };
         let others = [self.answers.due(), self.unsaved.due(), self.unload_due()];
         others.into_iter().flatten().fold(idle, Instant::min)

@@ -43,7 +43,7 @@ impl ChatActor {
         Ok(())
     }
 
-    /// Refused while an answer is written, an import runs, or a branch is copied.
+    /// Refused while an answer is written, an import runs, or a chat is copied.
     pub(crate) fn may_leave_store(&self) -> Result<(), Failure> {
         if !self.answers.is_empty() {
             return Err(Failure::busy());
@@ -51,9 +51,9 @@ impl ChatActor {
         if self.import.is_some() {
             return Err(Failure::other("An import is still running."));
         }
-        if self.is_forking() {
+        if self.is_copying_chat() {
             return Err(Failure::other(
-                "A branch is still being copied into a new chat. Try again in a moment.",
+                "A chat is still being copied. Try again in a moment.",
             ));
         }
         Ok(())

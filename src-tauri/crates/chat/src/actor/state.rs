@@ -1,8 +1,8 @@
 //! The actor's state, and the requests that it receives.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use store::{ChatId, MessageId, MessageTable, Store};
@@ -80,8 +80,10 @@ pub(crate) struct ChatActor {
     pub(super) undo: UndoStack<ChatActor>,
     /// The chats that are being imported.
     pub(super) import: Option<Importing>,
-    /// Each fork that is being made has a clone of it.
-    pub(super) forks: Arc<()>,
+    /// Each fork that is being made, and each temporary chat that is being kept, has a clone of it.
+    pub(super) unfinished: Arc<()>,
+    /// The temporary chats that are being kept.
+    pub(super) being_kept: Vec<Weak<ChatId>>,
     pub(super) clock: Box<dyn Clock>,
     pub(super) on_event: Box<dyn Fn(ChatEvent) + Send + Sync>,
     pub(super) jobs: Sender<Job>,

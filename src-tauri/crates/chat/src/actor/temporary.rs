@@ -1,15 +1,34 @@
 //! Temporary chats: what is said in them is in memory alone, until the user keeps one.
 
 use std::collections::BTreeSet;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use store::{ChatField, ChatId, ChatPreset, DraftPlace, Store, WholeChat};
+use store::{ChatCopy, ChatField, ChatId, ChatPreset, DraftPlace, Store, StoreError, WholeChat};
 
 use crate::actor::daily::Daily;
 use crate::actor::state::ChatActor;
 use crate::actor::undo::Revert;
 use crate::failure::Failure;
 use crate::view::{ChatEvent, ChatSummary, ChatView};
+
+/// How long others wait while a part of a chat is copied.
+const PART: Duration = Duration::from_millis(30);
+
+/// A temporary chat that is being copied to the disk.
+pub(crate) struct Keeping {
+    /// The chat, in which nothing changes as long as this is there.
+    chat: Arc<ChatId>,
+    copy: ChatCopy,
+    /// Nothing is purged as long as it is there.
+    _unfinished: Arc<()>,
+}
+
+impl Keeping {
+    pub fn is_whole(&self) -> bool {
+        self.copy.is_whole()
+    }
+}
 
 impl ChatActor {
     /// A temporary chat in which nothing was said yet. Its draft is in memory, too.
@@ -41,23 +60,72 @@ impl ChatActor {
         })
     }
 
-    /// Copies a temporary chat to the disk, where it goes on.
-    pub(crate) fn keep_chat(&mut self, chat: ChatId) -> Result<ChatSummary, Failure> {
+    /// Begins to copy a temporary chat to the disk.
+    pub(crate) fn begin_keep(&mut self, chat: ChatId) -> Result<Keeping, Failure> {
         if !chat.is_temporary() {
             return Err(Failure::other("This chat is kept already."));
         }
         self.refuse_change(chat)?;
-        let title = self.chat_row(chat)?.title;
-        if title.is_empty() {
+        if self.chat_row(chat)?.title.is_empty() {
             return Err(Failure::other("There is nothing to keep in this chat yet."));
         }
-        let (kept, revert) = self.move_to_disk(chat)?;
-        self.record_in_branch(format!("kept “{title}”"), kept, None, revert);
-        Ok(self.summary(self.chat_row(kept)?))
+        let copy = self.temporary.begin_copy(chat, &self.store)?;
+        let chat = Arc::new(chat);
+        self.being_kept.retain(|kept| kept.strong_count() > 0);
+        self.being_kept.push(Arc::downgrade(&chat));
+        Ok(Keeping {
+            chat,
+            copy,
+            _unfinished: Arc::clone(&self.unfinished),
+        })
     }
 
-    fn move_to_disk(&mut self, chat: ChatId) -> Result<(ChatId, Revert), Failure> {
-        let kept = self.temporary.copy_chat(chat, &self.store)?;
+    /// Copies some of it. After a failure nothing of the chat stays on the disk.
+    pub(crate) fn go_on_with_keep(&mut self, keeping: Keeping) -> Result<Keeping, Failure> {
+        let Keeping { copy, .. } = keeping;
+        let copy = self.or_purge(|actor| copy.go_on(&actor.temporary, &actor.store, PART))?;
+        Ok(Keeping { copy, ..keeping })
+    }
+
+    pub(crate) fn end_keep(&mut self, keeping: Keeping) -> Result<ChatSummary, Failure> {
+        let Keeping { chat, copy, .. } = keeping;
+        let kept = self.or_purge(|actor| copy.finish(&actor.temporary, &actor.store))?;
+        let revert = self.go_on_as(*chat, kept)?;
+        let row = self.chat_row(kept)?;
+        self.record_in_branch(format!("kept “{}”", row.title), kept, None, revert);
+        Ok(self.summary(row))
+    }
+
+    /// Fails while the chat is being copied to the disk.
+    pub(super) fn refuse_if_being_kept(&self, chat: ChatId) -> Result<(), Failure> {
+        let kept = self.being_kept.iter().filter_map(Weak::upgrade);
+        if kept.into_iter().any(|kept| *kept == chat) {
+            return Err(Failure::other(
+                "This chat is still being kept. Try again in a moment.",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Writes to the disk. What is hidden there after a failure is purged at once.
+    fn or_purge<T>(
+        &mut self,
+        write: impl FnOnce(&ChatActor) -> Result<T, StoreError>,
+    ) -> Result<T, Failure> {
+        let written = write(self);
+        if written.is_err() {
+            self.purging = Daily::after(Duration::ZERO);
+        }
+        Ok(written?)
+    }
+
+    fn move_to_disk(&mut self, chat: ChatId) -> Result<Revert, Failure> {
+        let kept = self.or_purge(|actor| actor.temporary.copy_chat(chat, &actor.store))?;
+        self.go_on_as(chat, kept)
+    }
+
+    /// Has the copy on the disk take the place of a temporary chat.
+    fn go_on_as(&mut self, chat: ChatId, kept: ChatId) -> Result<Revert, Failure> {
         self.temporary
             .chats()
             .set(ChatField::Deleted, &vec![(chat, Some(self.now()))])?;
@@ -67,7 +135,7 @@ impl ChatActor {
         self.emit(ChatEvent::ChatsRemoved { chats });
         self.emit_changed(kept)?;
         let revert = Revert::new(move |actor| actor.make_temporary(kept, chat, messages));
-        Ok((kept, revert.showing(kept)))
+        Ok(revert.showing(kept))
     }
 
     /// Takes back that `chat` was kept as `kept`, of as many `messages`: it is purged from the disk.
@@ -105,7 +173,7 @@ impl ChatActor {
         self.leave(vec![kept])?;
         self.retain_chats(&BTreeSet::new());
         self.emit_changed(chat)?;
-        let again = Revert::new(move |actor| Ok(actor.move_to_disk(chat)?.1));
+        let again = Revert::new(move |actor| actor.move_to_disk(chat));
         Ok(again.showing(chat))
     }
 

@@ -85,13 +85,15 @@ impl ChatActor {
     fn take_back(&mut self, direction: Direction) -> Result<TakenBack, Failure> {
         if let Some(next) = self.undo.next(direction).filter(|next| next.in_branch)
             && let Some(chat) = next.chat
-            && let Some(writing) = self.answers.of_chat(chat)
         {
-            if next.answer != Some(writing) {
-                return Err(Failure::busy());
+            self.refuse_if_being_kept(chat)?;
+            if let Some(writing) = self.answers.of_chat(chat) {
+                if next.answer != Some(writing) {
+                    return Err(Failure::busy());
+                }
+                self.stop(chat)?;
+                return Ok(TakenBack::Later);
             }
-            self.stop(chat)?;
-            return Ok(TakenBack::Later);
         }
         let Some(change) = self.undo.take(direction) else {
             return Ok(TakenBack::Done(None));

@@ -207,7 +207,10 @@ impl ChatActor {
     pub(super) fn refuse_change(&mut self, chat: ChatId) -> Result<(), Failure> {
         match self.answers.of_chat(chat) {
             Some(_) => Err(Failure::busy()),
-            None => self.refuse_if_unsaved(chat),
+            None => {
+                self.refuse_if_being_kept(chat)?;
+                self.refuse_if_unsaved(chat)
+            }
         }
     }
 }

@@ -2,8 +2,12 @@
 
 use std::fs;
 use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
 
-use chat::{ChatEvent, ChatId, MessageId, QueuedMessage, Store};
+use chat::{ChatEvent, ChatId, MessageId, MessageState, QueuedMessage, Store};
+use inference::Role;
+use store::{NewMessage, faults};
 
 use crate::bench::Bench;
 use crate::beside::Beside;
@@ -25,6 +29,13 @@ fn is_on_disk(folder: &Path, text: &str) -> bool {
             }
         }
     })
+}
+
+/// Waits until none of the [`WORDS`] is in any file of a folder.
+fn until_off_disk(folder: &Path) {
+    while WORDS.iter().any(|word| is_on_disk(folder, word)) {
+        thread::sleep(Duration::from_millis(20));
+    }
 }
 
 /// A temporary chat in which each of these words is somewhere: a message, thinking, an answer, a title, a draft.
@@ -88,6 +99,105 @@ fn nothing_of_a_temporary_chat_is_in_the_folder_until_it_is_kept() {
         chats.iter().map(|chat| chat.id).collect::<Vec<_>>(),
         [kept.id]
     );
+}
+
+/// A temporary chat that takes a while to copy.
+fn long_chat(bench: &mut Bench) -> ChatId {
+    let chat = bench.chat.new_temporary_chat().unwrap().chat.id;
+    for at in 0..300 {
+        bench.ask(
+            Some(chat),
+            &format!("{at} quetzal {}", "words ".repeat(400)),
+        );
+    }
+    chat
+}
+
+#[test]
+fn a_long_chat_is_kept_while_others_are_served() {
+    let mut bench = Bench::new();
+    let chat = long_chat(&mut bench);
+    let question = bench.chat.open_chat(chat).unwrap().messages[0].id;
+    let other = bench.chat.clone();
+    let keeps = thread::spawn(move || other.keep_chat(chat).unwrap());
+    let (mut slowest, mut refused) = (Duration::ZERO, 0);
+    while !keeps.is_finished() {
+        let before = Instant::now();
+        let there = bench.chat.snapshot().unwrap().chats;
+        slowest = slowest.max(before.elapsed());
+        assert_eq!(there.len(), 1, "one of both is there");
+        if let Err(failure) = bench.chat.continue_answer(question) {
+            let said = "This chat is still being kept. Try again in a moment.";
+            refused += usize::from(failure.message == said);
+        }
+    }
+    let kept = keeps.join().unwrap();
+    assert!(refused > 2, "{refused}");
+    assert!(slowest < Duration::from_millis(400), "{slowest:?}");
+    assert_eq!(bench.chat.open_chat(kept.id).unwrap().messages.len(), 600);
+}
+
+#[test]
+fn keeping_that_fails_leaves_nothing_on_the_disk() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("goldcrest.db");
+    let mut bench = Bench::on_file(&path, &Script::default());
+    bench.until_ready();
+    let chat = write_everywhere(&mut bench);
+    // The draft comes last.
+    faults::refuse_writes(&path, &["draft"]).unwrap();
+    let failed = bench.chat.keep_chat(chat).unwrap_err();
+    assert!(failed.message.contains("the disk is full"), "{failed}");
+    faults::allow_writes(&path).unwrap();
+    let there = bench.chat.snapshot().unwrap().chats;
+    assert!(there.len() == 1 && there[0].id == chat);
+    until_off_disk(folder.path());
+    bench.ask(Some(chat), "It goes on");
+    bench.chat.keep_chat(chat).unwrap();
+}
+
+#[test]
+fn keeping_that_a_crash_ends_leaves_nothing_on_the_disk() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("goldcrest.db");
+    let temporary = Store::temporary().unwrap();
+    let chat = temporary.chats().create("a kagu", "2026-03-05", 1).unwrap();
+    for text in ["a quetzal", "a motmot"] {
+        let message = NewMessage {
+            chat,
+            parent: None,
+            role: Role::User,
+            state: MessageState::Done,
+            text,
+            thinks: false,
+            created_at: 1,
+        };
+        temporary.messages().add(&message).unwrap();
+    }
+    let store = Store::open(&path).unwrap();
+    let copy = temporary.begin_copy(chat, &store).unwrap();
+    let copy = copy.go_on(&temporary, &store, Duration::ZERO).unwrap();
+    assert!(!copy.is_whole() && is_on_disk(folder.path(), "quetzal"));
+    drop(store);
+
+    let mut bench = Bench::on_file(&path, &Script::default());
+    bench.until_ready();
+    assert_eq!(bench.chat.snapshot().unwrap().chats, []);
+    until_off_disk(folder.path());
+}
+
+#[test]
+fn a_temporary_chat_that_is_deleted_while_it_is_kept_is_not_kept() {
+    let mut bench = Bench::new();
+    let chat = long_chat(&mut bench);
+    let other = bench.chat.clone();
+    let keeps = thread::spawn(move || other.keep_chat(chat));
+    thread::sleep(Duration::from_millis(40));
+    bench.chat.delete([chat]).unwrap();
+    assert!(keeps.join().unwrap().is_err());
+    assert_eq!(bench.chat.snapshot().unwrap().chats, []);
+    bench.chat.undo().unwrap();
+    assert_eq!(bench.chat.open_chat(chat).unwrap().messages.len(), 600);
 }
 
 #[test]
@@ -160,9 +270,7 @@ fn keeping_is_undone_without_losing_what_was_said_since() {
     // What is purged is overwritten at once, or at the next start.
     let mut bench = Bench::on_file(&path, &Script::default());
     bench.until_ready();
-    while WORDS.iter().any(|word| is_on_disk(folder.path(), word)) {
-        std::thread::sleep(std::time::Duration::from_millis(20));
-    }
+    until_off_disk(folder.path());
 }
 
 #[test]
