@@ -73,7 +73,7 @@ fn a_childs_end_is_a_prompt_or_a_reason() {
 fn noting(results: &str) -> (TempDir, ChildSandbox) {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().display();
-    let script = format!("cat > {path}/request; echo >> {path}/runs; echo '{results}'");
+    let script = format!("cat > '{path}/request'; echo >> '{path}/runs'; echo '{results}'");
     (folder, sandbox(&script))
 }
 

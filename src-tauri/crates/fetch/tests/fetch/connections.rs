@@ -33,7 +33,7 @@ fn a_connection_cut_off_at_any_byte_is_resumed_there() {
             None => whole,
         }
     });
-    let fetch = Fetch::of(&server.address("model.gguf"), small).with("GOLDCREST_FETCH_UNIT", "5");
+    let fetch = Fetch::of(&server.address("model.gguf"), small).with("GOLDCREST_FETCH_UNIT", "10");
     for sent in 0..head + small.len() {
         *next.lock().expect("not poisoned") = Some(sent);
         let before = server.asked().len();
@@ -68,12 +68,12 @@ fn a_server_that_always_cuts_off_is_followed_as_long_as_it_brings_something() {
         always(move |asked| Reply::file(content(), "a", asked).cut(part, Then::Close));
     check(
         "cut off twenty times",
-        &fetch.with("GOLDCREST_FETCH_UNIT", "2"),
+        &fetch.with("GOLDCREST_FETCH_UNIT", "10"),
         End::File,
     );
     assert!(server.asked().len() > 19);
     let (_, fetch) = always(|_| Reply::status(200).only(0, Then::Close));
-    let fetch = fetch.with("GOLDCREST_FETCH_UNIT", "2");
+    let fetch = fetch.with("GOLDCREST_FETCH_UNIT", "10");
     check("closes without an answer", &fetch, End::Kept("breaks off"));
 }
 
@@ -172,7 +172,7 @@ fn a_length_that_is_not_the_files_is_refused_or_found_out() {
         End::Nothing("its SHA-256 begins with"),
     );
     let (_, fetch) = always(lies(size + 10));
-    let fetch = fetch.of_any_size().with("GOLDCREST_FETCH_UNIT", "2");
+    let fetch = fetch.of_any_size().with("GOLDCREST_FETCH_UNIT", "10");
     check(
         "unknown size: says ten bytes more",
         &fetch,
@@ -250,7 +250,7 @@ fn what_is_there_stays_where_a_server_ignores_the_range() {
     for (cut, expected) in [(quarter, half), (3 * quarter, 3 * quarter)] {
         let server = Server::new(move |_| whole().cut(cut, Then::Close));
         let fetch = Fetch::new(&server.address("model.gguf")).left(&content()[..half]);
-        let fetch = fetch.with("GOLDCREST_FETCH_UNIT", "1");
+        let fetch = fetch.with("GOLDCREST_FETCH_UNIT", "10");
         check(
             &format!("ignores the range, and always cuts off after {cut} bytes"),
             &fetch,

@@ -46,7 +46,8 @@ impl<'a> Mount<'a> {
         if !mounted {
             skipped::skip("only root mounts a disk");
         }
-        mounted.then_some(Self(at))
+        // Lazily: a value that is made and dropped would unmount what was never mounted.
+        mounted.then(|| Self(at))
     }
 }
 

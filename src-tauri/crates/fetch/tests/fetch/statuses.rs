@@ -6,7 +6,7 @@ use crate::{End, check};
 
 fn status(case: &str, status: u16, expected: End) {
     let server = Server::new(move |_| Reply::status(status));
-    let fetch = Fetch::new(&server.address("model.gguf")).with("GOLDCREST_FETCH_UNIT", "2");
+    let fetch = Fetch::new(&server.address("model.gguf")).with("GOLDCREST_FETCH_UNIT", "5");
     check(case, &fetch, expected);
 }
 
