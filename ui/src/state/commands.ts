@@ -103,15 +103,14 @@ export const commands: readonly Command[] = [
     keywords: "back revert restore",
     keys: "Ctrl+Z",
     run: (app) => app.undo(),
-    when: notInText,
     inDialogs: true,
   },
   {
     name: "Redo the last change",
     keywords: "again",
     keys: "Ctrl+Shift+Z",
+    also: "Ctrl+Y",
     run: (app) => app.redo(),
-    when: notInText,
     inDialogs: true,
   },
   {

@@ -1,0 +1,163 @@
+// Keys in text fields. Of what a browser gives, WebKitGTK 2.50 has Home, End and arrows, with and without Ctrl and Shift;
+// Ctrl+Backspace and Ctrl+Delete; Ctrl+A, C, X, V and Shift+V; Ctrl+Insert, Shift+Insert and Shift+Delete; paste by the middle
+// button; dragging of selected text. (The last two, and the keys with Insert and Shift+Delete, were tried with events of X:
+// WebDriver's are others.) It has no undo and redo (Ctrl+Z, Ctrl+Shift+Z, Ctrl+Y), which ui/src/parts/text-history.ts brings,
+// and checks no spelling unless the program has it do so.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { App } from "./app.js";
+import { Display } from "./driver.js";
+
+const CONTROL = "\uE009";
+const SHIFT = "\uE008";
+const BACKSPACE = "\uE003";
+const END = "\uE010";
+const HOME = "\uE011";
+const UP = "\uE013";
+const ESCAPE = "\uE00C";
+
+let display;
+before(async () => (display = await Display.open()));
+after(() => display.close());
+
+const type = async (app, text) => {
+  for (const character of text) await app.session.press(character);
+};
+const field = (app) => app.session.run("return document.activeElement.value");
+const undo = (app) => app.session.press(CONTROL, "z");
+const redo = (app) => app.session.press(CONTROL, SHIFT, "Z");
+
+/** Empties the field as a slip of the hand does. */
+async function clear(app) {
+  await app.session.press(CONTROL, "a");
+  await app.session.press(BACKSPACE);
+}
+
+test("undo and redo work in the message box, and an emptied draft comes back", async (t) => {
+  const app = await App.open(t, display);
+  await app.focus(await app.get("textbox", "Message"));
+  await type(app, "hello wide world");
+  await undo(app);
+  assert.equal(await field(app), "hello wide ");
+  await redo(app);
+  assert.equal(await field(app), "hello wide world");
+  await undo(app);
+  await app.session.press(CONTROL, "y");
+  assert.equal(await field(app), "hello wide world");
+  await app.session.press(CONTROL, BACKSPACE);
+  assert.equal(await field(app), "hello wide ");
+  await undo(app);
+  assert.equal(await field(app), "hello wide world");
+  await clear(app);
+  assert.equal(await field(app), "");
+  await undo(app);
+  assert.equal(await field(app), "hello wide world");
+  // What is sent is what the box shows.
+  await app.until("the draft to be saved", async () => {
+    const { newChatDraft } = await app.snapshot();
+    return newChatDraft.text === "hello wide world";
+  });
+});
+
+test("undo stays in the field that has the cursor, whichever it is", async (t) => {
+  const app = await App.open(t, display);
+  await app.ask("What is Goldcrest?");
+  await app.focus(await app.get("textbox", "Message"));
+  await type(app, "draft");
+  const fields = {
+    "the title": async () => {
+      await app.focus(await app.get("button", "What is Goldcrest?"));
+      await app.session.press("\uE032");
+    },
+    "the search in a chat": () => app.session.press(CONTROL, "f"),
+    "the palette": () => app.session.press(CONTROL, "k"),
+    "a setting": async () => {
+      await app.session.press(CONTROL, ",");
+      await app.focus(await app.get("combobox", "Search the settings"));
+    },
+    "a message": async () => {
+      await app.focus(await app.get("textbox", "Message"));
+      await clear(app);
+      await app.session.press(UP);
+    },
+  };
+  for (const [name, open] of Object.entries(fields)) {
+    await open();
+    await app.until(`${name} to have the focus`, () =>
+      app.session.run(
+        "return document.activeElement.matches('input, textarea') && document.activeElement.ariaLabel !== 'Message'",
+      ),
+    );
+    await app.session.press(END);
+    const start = await field(app);
+    await type(app, "xyz");
+    assert.equal(await field(app), `${start}xyz`, name);
+    await undo(app);
+    assert.equal(await field(app), start, name);
+    await redo(app);
+    assert.equal(await field(app), `${start}xyz`, name);
+    await undo(app);
+    await app.session.press(ESCAPE);
+    if (name === "a setting") await app.session.press(ESCAPE);
+    await app.until(`${name} to be gone`, () =>
+      app.session.run("return !document.querySelector('dialog:modal')"),
+    );
+  }
+});
+
+test("with nothing to take back in the field, undo takes back what was done in the app", async (t) => {
+  const app = await App.open(t, display);
+  await app.ask("What is Goldcrest?");
+  const { chats } = await app.snapshot();
+  await app.invoke("rename_chat", { id: chats[0].id, title: "Another name" });
+  await app.focus(await app.get("textbox", "Message"));
+  await type(app, "ab");
+  await undo(app);
+  await undo(app);
+  await app.get("button", "What is Goldcrest?");
+  await redo(app);
+  assert.equal(await field(app), "ab");
+});
+
+test("the keys of a text field that WebKit has itself", async (t) => {
+  const app = await App.open(t, display);
+  await app.focus(await app.get("textbox", "Message"));
+  await type(app, "one two three");
+  const cursor = () => app.session.run("return document.activeElement.selectionStart");
+  await app.session.press(CONTROL, HOME);
+  assert.equal(await cursor(), 0);
+  await app.session.press(CONTROL, END);
+  assert.equal(await cursor(), 13);
+  await app.session.press(CONTROL, "\uE012");
+  assert.equal(await cursor(), 8);
+  await app.session.press(CONTROL, "\uE017");
+  assert.equal(await field(app), "one two ");
+  await app.session.press(CONTROL, "a");
+  await app.session.press(CONTROL, "x");
+  assert.equal(await field(app), "");
+  await app.session.press(CONTROL, "v");
+  assert.equal(await field(app), "one two ");
+});
+
+test("a megabyte from the clipboard is a chip at once", async (t) => {
+  const app = await App.open(t, display);
+  await app.session.run(`
+    const box = document.createElement("textarea");
+    box.value = "line of a longer text that is pasted\\n".repeat(27_000);
+    document.body.append(box);
+    box.select();
+    document.execCommand("copy");
+    box.remove();
+    addEventListener("paste", () => (window.pastedAt = performance.now()), true);
+    new MutationObserver(() => {
+      if (document.querySelector("[aria-label='Pasted texts']")) window.shownAt ??= performance.now();
+    }).observe(document.body, { childList: true, subtree: true });`);
+  await app.focus(await app.get("textbox", "Message"));
+  await app.session.press(CONTROL, "v");
+  const took = await app.until("the chip", () =>
+    app.session.run("return window.shownAt && window.shownAt - window.pastedAt"),
+  );
+  // Read by WebKit itself, it took seconds.
+  assert(took < 1000, `${took} ms`);
+  assert.equal(await field(app), "");
+});
