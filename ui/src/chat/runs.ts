@@ -1,14 +1,17 @@
 import type { Run } from "../text/runs";
+import { keepSelection } from "./redraw";
 
 /** Draws runs of code as all that `element` holds. What it begins with already stays as it is. */
 export function drawRuns(element: HTMLElement, runs: Run[]): void {
   const shown = [...element.childNodes];
   const fresh = runs.findIndex((run, at) => !isDrawn(shown[at], run));
   const kept = fresh < 0 ? runs.length : fresh;
-  for (const node of shown.slice(kept)) node.remove();
   const added = document.createDocumentFragment();
   for (const run of runs.slice(kept)) added.append(drawn(run));
-  element.append(added);
+  keepSelection(element, () => {
+    for (const node of shown.slice(kept)) node.remove();
+    element.append(added);
+  });
 }
 
 function isDrawn(node: ChildNode | undefined, [classes, text]: Run): boolean {
