@@ -21,3 +21,8 @@ function copySelected(text: string): boolean {
   if (focused instanceof HTMLElement) focused.focus();
   return copied;
 }
+
+/** A paste that brings nothing, because the clipboard has no text. */
+export function bringsNoText({ clipboardData }: ClipboardEvent): boolean {
+  return clipboardData !== null && !clipboardData.types.includes("text/plain");
+}

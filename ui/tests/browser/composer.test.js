@@ -300,3 +300,27 @@ for (const [width, height] of [
     await page.getByRole("dialog", { name: "Settings" }).waitFor();
     await fits();
   });
+
+scene("an image on the clipboard is answered by a sentence", {}, async (page) => {
+  const said = page.getByText("There is no text on the clipboard. Goldcrest reads text only.");
+  const paste = (type) =>
+    message(page).evaluate((box, type) => {
+      const clipboardData = new DataTransfer();
+      if (type === "image/png") clipboardData.items.add(new File(["."], "picture.png", { type }));
+      else clipboardData.setData(type, "words");
+      box.dispatchEvent(new ClipboardEvent("paste", { clipboardData, bubbles: true }));
+    }, type);
+  await paste("text/plain");
+  assert.equal(await said.count(), 0);
+  await paste("image/png");
+  await said.waitFor();
+});
+
+scene("each chat's box has its own edits to take back", {}, async (page) => {
+  await message(page).fill("a draft");
+  await chats(page).getByText("Sourdough").click();
+  await log(page).waitFor();
+  await message(page).press("Control+z");
+  assert.equal(await message(page).inputValue(), "");
+  await page.getByText("There is nothing to undo.").waitFor();
+});
