@@ -184,6 +184,13 @@ impl ModelHost for EngineModel {
         }
     }
 
+    fn relabel(&mut self, from: ChatId, to: ChatId) {
+        if let Some(open) = &mut self.open {
+            let session = open.model.engine.session();
+            session.relabel(from.0.cast_unsigned(), to.0.cast_unsigned());
+        }
+    }
+
     fn forget(&mut self, chats: &[ChatId]) {
         if let Some(open) = &mut self.open {
             let session = open.model.engine.session();

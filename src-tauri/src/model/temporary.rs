@@ -67,6 +67,14 @@ fn answered(chat: &Chat, events: &Receiver<ChatEvent>, of: Option<ChatId>, text:
     id
 }
 
+/// The tokens of the last prompt of a chat that were in memory, and those that were read.
+fn cached_and_read(chat: &Chat, id: ChatId) -> (usize, usize) {
+    let view = chat.open_chat(id).expect("there");
+    let last = view.messages.last().expect("an answer");
+    let stats = last.stats.as_ref().expect("its figures");
+    (stats.figures.cached_tokens, stats.figures.prompt_tokens)
+}
+
 fn lists(folder: &Path) -> Vec<String> {
     let names = files(&folder.join("kv/chats"));
     let name = |path: PathBuf| {
@@ -111,5 +119,32 @@ fn nothing_of_a_temporary_chat_is_on_the_disk_not_even_its_kv_cache() {
         lists(folder.path()),
         [usual.0.to_string()],
         "only the kept chat has blocks"
+    );
+}
+
+#[test]
+fn a_chat_that_is_temporary_again_goes_on_with_what_was_read_while_it_was_kept() {
+    let folder = TempDir::new().expect("a folder");
+    let (chat, events) = start(folder.path());
+    let temporary = chat.new_temporary_chat().expect("one").chat.id;
+    answered(&chat, &events, Some(temporary), &question("turaco"));
+    let kept = chat.keep_chat(temporary).expect("kept").id;
+    answered(&chat, &events, Some(kept), &question("quetzal"));
+    let undone = chat.undo().expect("undone").expect("the keeping");
+    let back = undone.chat.expect("a chat");
+    assert!(back.is_temporary());
+    let is_free = || files(&folder.path().join("kv/blocks")).is_empty();
+    while !(is_free() && lists(folder.path()).is_empty()) {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    answered(&chat, &events, Some(back), "And a wren?");
+    let (cached, read) = cached_and_read(&chat, back);
+    chat.shutdown();
+    assert!(cached + 100 > read, "{cached} of {read} tokens");
+    assert!(is_free(), "nothing of it is on the disk");
+    assert_eq!(lists(folder.path()), Vec::<String>::new());
+    assert!(
+        !holds(folder.path(), &back.0.to_string()),
+        "a file names it"
     );
 }

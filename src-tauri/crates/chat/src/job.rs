@@ -35,6 +35,8 @@ pub(crate) enum Job {
     Title { chat: ChatId, request: TurnRequest },
     /// A chat could not be saved because the disk is full.
     MakeRoom,
+    /// A chat goes on as another one.
+    Relabel { from: ChatId, to: ChatId },
     /// These chats were deleted.
     Forget(Vec<ChatId>),
     /// There are no chats but these.

@@ -105,6 +105,9 @@ pub trait ModelHost: Send {
     /// The disk is full, and a chat is worth more than what is kept to save time.
     fn make_room(&mut self) {}
 
+    /// A chat goes on as another one: what is in memory of it is the other's from now on.
+    fn relabel(&mut self, _from: ChatId, _to: ChatId) {}
+
     /// Chats were deleted, and may be restored: no more of them is kept.
     fn forget(&mut self, _chats: &[ChatId]) {}
 

@@ -92,6 +92,7 @@ pub(crate) fn run(
             Job::ReadAhead { chat, request } => idle.ahead = Some((chat, request)),
             Job::Title { chat, request } => idle.title = Some((chat, request)),
             Job::MakeRoom => log_panic(|| host.make_room()),
+            Job::Relabel { from, to } => log_panic(|| host.relabel(from, to)),
             Job::Forget(chats) => {
                 idle.ahead = idle.ahead.filter(|(of, _)| !chats.contains(of));
                 idle.title = idle.title.filter(|(of, _)| !chats.contains(of));

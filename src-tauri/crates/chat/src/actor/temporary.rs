@@ -10,6 +10,7 @@ use crate::actor::daily::Daily;
 use crate::actor::state::ChatActor;
 use crate::actor::undo::Revert;
 use crate::failure::Failure;
+use crate::job::Job;
 use crate::view::{ChatEvent, ChatSummary, ChatView};
 
 /// How long others wait while a part of a chat is copied.
@@ -170,6 +171,11 @@ impl ChatActor {
             return Err(error.into());
         }
         self.purging = Daily::after(Duration::ZERO);
+        // Before what is left of the other is forgotten.
+        self.submit_job(Job::Relabel {
+            from: kept,
+            to: chat,
+        });
         self.leave(vec![kept])?;
         self.retain_chats(&BTreeSet::new());
         self.emit_changed(chat)?;

@@ -21,6 +21,7 @@ pub enum Beside {
     /// What needs no evaluation, before the model goes.
     Keep,
     MakeRoom,
+    Relabel(ChatId, ChatId),
     Forget(Vec<ChatId>),
     Retain(Vec<ChatId>),
 }

@@ -400,6 +400,10 @@ impl ModelHost for Scripted {
         self.script.beside().push(Beside::MakeRoom);
     }
 
+    fn relabel(&mut self, from: ChatId, to: ChatId) {
+        self.script.beside().push(Beside::Relabel(from, to));
+    }
+
     fn forget(&mut self, chats: &[ChatId]) {
         self.script.beside().push(Beside::Forget(chats.to_vec()));
     }

@@ -340,9 +340,13 @@ fn a_temporary_chat_that_is_kept_goes_on_with_what_was_read_of_it() {
     let forgets = |of| Beside::Forget(vec![of]);
     let done = bench.script.beside().at_least(1);
     assert!(!done.contains(&forgets(chat)), "{done:?}");
-    // What was read of the other must not get to the disk.
-    bench.chat.undo().unwrap();
+    // What was read of the other is of a temporary chat again: it must not get to the disk.
+    let back = bench.chat.undo().unwrap().unwrap().chat.unwrap();
     bench.script.beside().until(&forgets(kept));
+    let done = bench.script.beside().at_least(1);
+    let at = |wanted: &Beside| done.iter().position(|step| step == wanted);
+    let relabelled = at(&Beside::Relabel(kept, back)).expect("it goes on with it");
+    assert!(Some(relabelled) < at(&forgets(kept)), "{done:?}");
 }
 
 #[test]

@@ -96,6 +96,10 @@ impl ParkedSequences {
         self.0.iter().map(|parked| &*parked.sequence.tokens)
     }
 
+    pub(crate) fn sequences(&mut self) -> impl Iterator<Item = &mut Sequence> {
+        self.0.iter_mut().map(|parked| &mut parked.sequence)
+    }
+
     /// Memory of one in bytes.
     pub(crate) fn bytes_of(&self, at: usize) -> u64 {
         self.0[at].cache.bytes() as u64

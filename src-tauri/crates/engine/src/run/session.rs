@@ -107,6 +107,15 @@ impl Session {
         self.parked.retain(keeps);
     }
 
+    /// Has the sequences in memory that are of the conversation `from` be of the conversation `to`.
+    pub fn relabel(&mut self, from: u64, to: u64) {
+        let sequences = std::iter::once(&mut self.sequence).chain(self.parked.sequences());
+        for sequence in sequences.filter(|sequence| sequence.label == from) {
+            // What is kept as blocks is the other's.
+            (sequence.label, sequence.kept) = (to, 0);
+        }
+    }
+
     /// Tokens in the cache.
     pub fn tokens(&self) -> &[u32] {
         &self.sequence.tokens

@@ -432,6 +432,34 @@ fn a_chat_that_is_not_to_be_kept_is_passed_over_and_holds_up_no_other() {
 }
 
 #[test]
+fn what_was_read_of_a_chat_goes_with_it_under_another_label() {
+    let (first, second) = (tokens(1, 300), tokens(2, 300));
+    let mut session = Model::usual().session();
+    session.set_spare_memory(Box::new(|_, _| 1 << 30));
+    let mut kept = Kept {
+        secret: Some(9),
+        ..Kept::default()
+    };
+    for (label, chat) in [(1, &first), (2, &second)] {
+        session.resume(chat, 0, label, None, &NEVER, &mut |_| {});
+        read(&mut session, chat);
+    }
+    for label in [1, 2] {
+        session.relabel(label, 9);
+        session.retain(|of| of != label);
+    }
+    keep_all(&mut session, &mut kept);
+    assert_eq!(kept.labels, [], "none of it is kept as blocks");
+    for chat in [&first, &second] {
+        session.resume(chat, 0, 9, Some(&mut kept), &NEVER, &mut |_| {});
+        assert_eq!(session.tokens(), &chat[..]);
+    }
+    session.relabel(9, 1);
+    keep_all(&mut session, &mut kept);
+    assert_eq!(kept.blocks.len(), 4, "all of both is kept from now on");
+}
+
+#[test]
 fn the_current_chat_stays_where_there_is_no_room_to_keep_another() {
     let (first, second) = (tokens(1, 300), tokens(2, 700));
     let mut session = Model::usual().session();
