@@ -1,10 +1,11 @@
-//! A database that cannot be written, or read, for tests: all through a connection of its own, so that it
-//! happens to a [`Store`] that is in use.
+//! A database that cannot be written, read or moved, for tests: what concerns its content through a connection of its own,
+//! so that it happens to a [`Store`] that is in use.
 
 use std::path::Path;
 
 use rusqlite::Connection;
 
+pub use crate::rename_faults::refuse_renames;
 use crate::{ChatId, Store, StoreError};
 
 /// From now on every write to these tables fails, until [`allow_writes`].

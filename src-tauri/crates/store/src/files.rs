@@ -67,6 +67,8 @@ pub(crate) fn remove(path: &Path) -> Result<(), StoreError> {
 
 /// Durable before anything that follows it.
 pub(crate) fn rename(from: &Path, to: &Path) -> Result<(), StoreError> {
+    #[cfg(feature = "faults")]
+    crate::rename_faults::check(to).map_err(StoreError::io(from))?;
     fs::rename(from, to).map_err(StoreError::io(from))?;
     sync_folder(to);
     Ok(())

@@ -22,6 +22,8 @@ mod read_only;
 mod record;
 mod records;
 mod recovery;
+#[cfg(feature = "faults")]
+mod rename_faults;
 mod room;
 mod schema;
 mod snapshot;

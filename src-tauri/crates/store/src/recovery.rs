@@ -40,7 +40,8 @@ pub fn drop_prepared(database: &Path) {
 }
 
 /// Puts what [`prepare_copy`] prepared in the place of a database that nobody has open. Returns where the file that was
-/// there is kept.
+/// there is kept. After an error that file is in its place again; where not even that is possible, the next opening finds
+/// the copy.
 pub fn take_prepared(database: &Path, day: &str) -> Result<PathBuf, StoreError> {
     replace(database, day, |_| Ok(()))
 }
@@ -58,11 +59,12 @@ pub fn put_back(database: &Path, kept: &Path) -> Result<(), StoreError> {
     for suffix in [WAL, SHM] {
         remove(&with_suffix(database, suffix))?;
     }
-    let (journal, kept_journal) = (with_suffix(database, WAL), with_suffix(kept, WAL));
-    if is_there(&kept_journal) {
-        rename(&kept_journal, &journal)?;
-    }
-    rename(kept, database)
+    let kept_journal = with_suffix(kept, WAL);
+    move_with_journal(
+        (kept, &kept_journal),
+        (database, &with_suffix(database, WAL)),
+    )?;
+    remove(&kept_journal)
 }
 
 /// Puts what `make` makes in the database's place.
@@ -78,29 +80,40 @@ fn replace(
     }
     made?;
     let kept = set_aside(database, day)?;
-    finish_restoring(database)?;
+    if let Err(error) = finish_restoring(database) {
+        if is_there(&kept) {
+            put_back(database, &kept)?;
+        }
+        return Err(error);
+    }
+    forget_check(database);
     Ok(kept)
 }
 
 /// Moves the database away with its WAL, which may hold the latest writes.
-///
-/// The WAL has both names until the database is moved, so that a crash in between does not leave one
-/// without the other.
 fn set_aside(database: &Path, day: &str) -> Result<PathBuf, StoreError> {
     let kept = name_aside(database, day);
-    let kept_journal = with_suffix(&kept, WAL);
-    let moved = keep_journal(&with_suffix(database, WAL), &kept_journal).and_then(|()| {
-        if is_there(database) {
-            rename(database, &kept)?;
+    let journals = (with_suffix(database, WAL), with_suffix(&kept, WAL));
+    move_with_journal((database, &journals.0), (&kept, &journals.1))?;
+    Ok(kept)
+}
+
+/// Moves a database, if it is there. Its WAL has both names from then on, so that a crash in between does not leave one
+/// without the other.
+fn move_with_journal(
+    (from, journal): (&Path, &Path),
+    (to, new_journal): (&Path, &Path),
+) -> Result<(), StoreError> {
+    let moved = keep_journal(journal, new_journal).and_then(|()| {
+        if is_there(from) {
+            rename(from, to)?;
         }
         Ok(())
     });
     if moved.is_err() {
-        let _ = fs::remove_file(&kept_journal);
+        let _ = fs::remove_file(new_journal);
     }
-    moved?;
-    forget_check(database);
-    Ok(kept)
+    moved
 }
 
 fn keep_journal(journal: &Path, kept: &Path) -> Result<(), StoreError> {

@@ -13,22 +13,35 @@ use crate::settings::Settings;
 
 impl ChatActor {
     /// Puts the copy that was prepared in the place of the store's file, and goes on with it. Returns where the file is
-    /// kept that was there. Where the copy does not open, that one is put back.
+    /// kept that was there. Where the copy cannot be used, that one is put back.
     pub(crate) fn take_copy(&mut self) -> Result<PathBuf, Failure> {
         let day = self.clock.now().date().to_string();
-        let kept = self.with_store_closed(|path| {
+        let mut aside = None;
+        let taken = self.with_store_closed(|path| {
+            aside = Some(store::name_aside(path, &day));
             let kept = store::take_prepared(path, &day)?;
-            match Store::open(path) {
-                Ok(store) => Ok((kept, store)),
-                Err(error) => {
+            let opened = Store::open(path).map_err(Failure::from);
+            match opened.and_then(|store| Ok((Settings::read(&store)?, store))) {
+                Ok((settings, store)) => Ok((kept, settings, store)),
+                Err(failure) => {
                     store::put_back(path, &kept)?;
-                    Err(error)
+                    Err(failure)
                 }
             }
         });
-        let (kept, store) = kept?;
-        self.store = store;
-        self.begin_again()?;
+        let (kept, settings) = match (taken, aside) {
+            (Ok((kept, settings, store)), _) => {
+                self.store = store;
+                (kept, settings)
+            }
+            // The file that was there could not be put back, and the copy has been opened in its place.
+            (Err(_), Some(kept)) if !self.has_ended && kept.exists() => {
+                let settings = Settings::read(&self.store).inspect_err(|_| self.end())?;
+                (kept, settings)
+            }
+            (Err(failure), _) => return Err(failure),
+        };
+        self.begin_again(settings);
         Ok(kept)
     }
 
@@ -96,19 +109,17 @@ impl ChatActor {
     }
 
     /// Forgets what was of the file that was there.
-    fn begin_again(&mut self) -> Result<(), Failure> {
+    fn begin_again(&mut self, settings: Settings) {
         self.undo = UndoStack::default();
         self.unsaved = Unsaved::default();
         (self.ahead, self.ahead_next) = (None, None);
         // Its messages have the ids of others now.
         self.counted = None;
-        let settings = Settings::read(&self.store)?;
         let before = std::mem::replace(&mut self.settings, settings);
         if before.load_options() != self.settings.load_options() {
             self.reopen_model();
         }
         self.purging = Daily::after(self.timing.purge_after);
         self.index_due = Some(std::time::Instant::now() + self.timing.purge_after);
-        Ok(())
     }
 }

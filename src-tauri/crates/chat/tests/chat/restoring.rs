@@ -1,5 +1,6 @@
 //! A copy that takes the store's place, and a store that is left for another place.
 
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use chat::{ChatEvent, Failure, Store};
@@ -59,6 +60,53 @@ fn a_copy_takes_the_stores_place_without_a_restart() {
     };
     assert_eq!(titles(&path), ["Before", "Later"]);
     assert_eq!(titles(&kept), ["Before", "Renamed"]);
+}
+
+/// Restores the copy where the file cannot be moved to the store's place `times` times, and returns what came of it.
+fn restore_over(path: &Path, bench: &Bench, times: usize) -> Result<PathBuf, Failure> {
+    store::faults::refuse_renames(path, times);
+    let name = chat::good_copies(path).remove(0).name;
+    bench.chat.restore_copy(path, &name)
+}
+
+#[test]
+fn the_file_that_was_there_is_put_back_where_the_copy_does_not_get_to_its_place() {
+    let (_folder, path, mut bench) = restorable();
+    let after = chat_titled(&bench, "After");
+    bench.chat.rename(after, "Renamed").unwrap();
+    let before = titles(&bench);
+    let failed = restore_over(&path, &bench, 1).unwrap_err().message;
+    assert!(failed.contains("the drive is gone"), "{failed}");
+    assert_eq!(titles(&bench), before);
+    let undone = bench.chat.undo().unwrap().map(|undone| undone.label);
+    assert_eq!(undone.as_deref(), Some("renamed “After”"));
+    bench.ask(None, "Later");
+    restore_over(&path, &bench, 0).unwrap();
+    assert_eq!(titles(&bench), ["Before"]);
+}
+
+#[test]
+fn the_copy_is_used_where_the_file_that_was_there_cannot_be_put_back() {
+    let (_folder, path, mut bench) = restorable();
+    let after = chat_titled(&bench, "After");
+    bench.chat.rename(after, "Renamed").unwrap();
+    let kept = restore_over(&path, &bench, 2).unwrap();
+    assert_eq!(titles(&bench), ["Before"]);
+    assert_eq!(bench.chat.undo().unwrap(), None, "it is of another file");
+    bench.ask(None, "Later");
+    assert_eq!(titles(&bench).len(), 2);
+    assert_eq!(Store::open(&kept).unwrap().chats().list().unwrap().len(), 2);
+}
+
+#[test]
+fn the_copy_is_found_at_the_next_start_where_nothing_can_be_put_in_the_stores_place() {
+    let (_folder, path, bench) = restorable();
+    let failed = restore_over(&path, &bench, 3).unwrap_err().message;
+    assert!(failed.contains("the drive is gone"), "{failed}");
+    let closed = bench.chat.snapshot().unwrap_err().message;
+    assert!(closed.contains("closing"), "{closed}");
+    let bench = Bench::on_file(&path, &Script::default());
+    assert_eq!(titles(&bench), ["Before"]);
 }
 
 #[test]
