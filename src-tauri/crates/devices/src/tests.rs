@@ -37,7 +37,7 @@ impl Machine {
 
     fn becomes(&self, list: &str, check: &str) {
         let script = format!(
-            "if [ $# = 0 ]; then {list}; else echo $2 >> {}; {check}; fi\n",
+            "if [ $# = 0 ]; then {list}; else echo $2 >> '{}'; {check}; fi\n",
             self.0.path().join("checked").display()
         );
         fs::write(self.script(), script).expect("written");

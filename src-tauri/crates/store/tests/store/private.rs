@@ -9,6 +9,10 @@ use system::private;
 
 use crate::chat;
 
+#[expect(dead_code, reason = "no test here asks for a GPU")]
+#[path = "../../../skipped.rs"]
+mod skipped;
+
 fn mode(path: &Path) -> u32 {
     fs::metadata(path).unwrap().permissions().mode() & 0o7777
 }
@@ -17,19 +21,21 @@ fn set_mode(path: &Path, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
 }
 
-/// Under the usual umask of 022, in which all that is not asked for otherwise is readable by all.
 #[test]
 fn nobody_else_can_read_the_chats() {
     let home = tempfile::tempdir().unwrap();
+    let probe = home.path().join("probe");
+    fs::write(&probe, "").unwrap();
+    if mode(&probe) & 0o044 == 0 {
+        skipped::skip("the umask closes every file");
+        return;
+    }
     let folder = home.path().join("share/goldcrest");
     let path = folder.join("goldcrest.db");
     let store = Store::open(&path).unwrap();
     chat(&store, "Goldcrests", "How heavy?");
     daily_copy(&path, "2026-03-05").unwrap();
 
-    let probe = home.path().join("probe");
-    fs::write(&probe, "").unwrap();
-    assert_ne!(mode(&probe) & 0o044, 0, "this test needs an open umask");
     for folder in [&home.path().join("share"), &folder, &folder.join("copies")] {
         assert_eq!(mode(folder), 0o700, "{}", folder.display());
     }
