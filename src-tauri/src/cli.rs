@@ -46,7 +46,7 @@ use output::CliError;
 
 /// A private, offline chat with SmolLM3 on your own machine.
 ///
-/// Without a subcommand the window opens.
+/// Opens the window, unless a command is given.
 #[derive(Debug, Parser)]
 #[command(
     name = "goldcrest",
@@ -57,7 +57,7 @@ use output::CliError;
 pub struct Cli {
     #[command(subcommand)]
     pub command: Option<Command>,
-    /// GGUF file to open in the window; of several the first
+    /// GGUF file to open in the window; of several, the first
     #[arg(value_name = "FILE", value_parser = PathBufValueParser::new().try_map(given_file))]
     pub files: Vec<PathBuf>,
     #[command(flatten)]
@@ -73,29 +73,29 @@ pub const ENVIRONMENT: [(&str, &str); 12] = [
     ("GOLDCREST_MODEL", "GGUF file to open"),
     ("GOLDCREST_DEVICE", "auto, cpu, gpu or gpu:ID"),
     ("GOLDCREST_THREADS", "CPU threads"),
-    ("GOLDCREST_CONTEXT", "length of the context in tokens"),
+    ("GOLDCREST_CONTEXT", "context length in tokens"),
     (
         "GOLDCREST_CPU",
         "scalar, avx2, avxvnni, avx512 or amx; on Arm scalar, neon, dotprod or i8mm",
     ),
     (
         "GOLDCREST_ALLOW_SOFTWARE_GPU",
-        "1 accepts software Vulkan as a GPU",
+        "1 lets software Vulkan count as a GPU",
     ),
     (
         "HF_HUB_CACHE",
-        "where fetch puts files, as HF_HOME or XDG_CACHE_HOME do",
+        "where fetch puts files; HF_HOME and XDG_CACHE_HOME set it too",
     ),
-    (
-        "HF_ENDPOINT",
-        "a mirror that fetch asks in place of the hub",
-    ),
-    ("HF_TOKEN", "your token, which fetch sends to the hub alone"),
+    ("HF_ENDPOINT", "mirror that fetch uses instead of the hub"),
+    ("HF_TOKEN", "your token; fetch sends it to the hub only"),
     (
         "HTTPS_PROXY",
-        "the proxy for fetch; also ALL_PROXY, and NO_PROXY with exceptions",
+        "proxy for fetch; ALL_PROXY and NO_PROXY work too",
     ),
-    ("RUST_LOG", "log to stderr, for example RUST_LOG=info"),
+    (
+        "RUST_LOG",
+        "prints the log on stderr, for example RUST_LOG=info",
+    ),
 ];
 
 fn environment() -> String {
@@ -106,61 +106,60 @@ fn environment() -> String {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Ask one question; the answer goes to stdout, the reasoning to stderr
+    /// Ask one question; prints the answer on stdout, the thinking on stderr
     ///
-    /// The exit status is 3 where the model ended after its reasoning and wrote no answer.
+    /// Exits with 3 if the model stopped after thinking and wrote no answer.
     Ask(AskArgs),
-    /// Converse in the terminal
+    /// Chat in the terminal
     Chat(ChatArgs),
     /// List the chats: id, last day, messages, title
     Chats(ChatsArgs),
     /// Write chats to a file
     ///
-    /// The file gets its name when it is whole. The app may be open meanwhile.
+    /// The file gets its name once it is complete. The app may be open.
     Export(ExportArgs),
-    /// Add the chats that other programs, or Goldcrest, exported
+    /// Import chats that Goldcrest or another program exported
     ///
-    /// All of them, or none: the exit status is 1 where nothing was changed. Chats that are here already are left out. The app
-    /// must not be open; its window imports files, too.
+    /// Parts that cannot be read are left out and named, and chats that you have are skipped. Exits with 1 if nothing was
+    /// imported. Close the app first, or import in its window.
     Import(ImportArgs),
-    /// Show what is in a GGUF file and what the engine makes of it
+    /// Show what is in a GGUF file and the memory that it needs
     Inspect(InspectArgs),
-    /// List known models and the SmolLM3 files on this computer, and how each would run
+    /// List known models and the SmolLM3 files on this computer, with memory and speed
     Models(ModelsArgs),
-    /// Print the token ids of texts, each as a JSON array on a line
+    /// Print the token ids of each text as a line of JSON
     Tokenize(TokenizeArgs),
-    /// Print the exact prompt that a chat template makes of messages
+    /// Print the exact prompt that a chat template renders
     Render(RenderArgs),
     /// Print logits as JSON rows
     Logits(LogitsArgs),
-    /// Measure prefill and decode rates
+    /// Measure prefill and decode speed
     Bench(BenchArgs),
     /// Convert a model in floats to a quantised GGUF file
     Quantize(QuantizeArgs),
-    /// Compare Goldcrest with candle, another implementation, on a model and this machine
+    /// Compare Goldcrest's results on this machine with candle, an independent implementation
     ///
-    /// A fixed text is read by candle, by Goldcrest as it would answer here, and by Goldcrest in exact arithmetic. The
-    /// exit status is 0 where they agree, 1 where they do not, and 2 where they cannot be compared. Damage in a file that
-    /// leaves its numbers finite is read alike by all of them, and shows only as a high perplexity.
+    /// Evaluates a fixed text with candle, with Goldcrest on the device that it would use, and with Goldcrest in exact
+    /// arithmetic. Exits with 0 if they agree, 1 if they do not, and 2 if they cannot be compared. Damaged weights that are
+    /// finite numbers show only as a high perplexity.
     Verify(VerifyArgs),
-    /// Download a model to Hugging Face's cache, and verify it
+    /// Download a model to Hugging Face's cache and verify it
     ///
-    /// An interrupted download goes on where it ended when the same command is run again. The exit status is 0 only where
-    /// the file is whole and its SHA-256 is the right one. This is done by goldcrest-fetch, a program beside this one, which
-    /// alone opens network sockets.
+    /// Run the same command again to resume an interrupted download. Exits with 0 only if the file is complete and its
+    /// SHA-256 is right. A separate program, goldcrest-fetch, makes the connection.
     Fetch(FetchArgs),
-    /// List what a model can run on, and why it would or would not
+    /// List the devices that a model can run on, and why each would be used or not
     Devices(DevicesArgs),
-    /// What the app asks of itself about GPUs, in a process that may crash
+    /// Checks GPUs for the app, in a process that may crash
     #[command(hide = true)]
     GpuCheck(GpuCheckArgs),
-    /// What the app has candle compute by, in a process that may crash
+    /// Computes with candle for the app, in a process that may crash
     #[command(hide = true)]
     ReferenceLogits(ReferenceLogitsArgs),
-    /// What the app has a chat template of unknown text rendered by, in a process that may crash
+    /// Renders unknown chat templates for the app, in a process that may crash
     #[command(hide = true)]
     RenderTemplate,
-    /// What the app has files and chats of unknown content parsed by, in a process that may crash
+    /// Parses untrusted files and chats for the app, in a process that may crash
     #[command(hide = true)]
     Worker,
 }

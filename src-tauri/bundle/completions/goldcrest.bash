@@ -239,7 +239,7 @@ _goldcrest() {
             return 0
             ;;
         goldcrest__subcmd__bench)
-            opts="-m -p -n -d -r -t -c -h --model --synthetic --seed --without-matrices --chat --reopen --lookup --device --threads --context --kv --json --help"
+            opts="-m -p -n -d -r -t -c -h --model --synthetic --seed --without-matrices --prompt --generate --depth --chat --reopen --lookup --repeats --device --threads --context --kv --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -261,11 +261,23 @@ _goldcrest() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --prompt)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 -p)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --generate)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 -n)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --depth)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -278,6 +290,10 @@ _goldcrest() {
                     return 0
                     ;;
                 --reopen)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --repeats)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -1,6 +1,6 @@
 //! The flags of the subcommands.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::str::FromStr;
 
 use ::devices::{DeviceRequest, UnknownDevice};
@@ -19,14 +19,14 @@ pub struct ModelArgs {
     /// GGUF file [default: GOLDCREST_MODEL, else the demo model]
     #[arg(long, short, value_name = "FILE")]
     pub model: Option<PathBuf>,
-    /// Use the file's own chat template, though its text is unknown; it runs in a process of its own
+    /// Use the file's own chat template although it is unknown; it runs in a separate process
     #[arg(long)]
     pub own_template: bool,
     #[command(flatten)]
     pub place: PlaceArgs,
 }
 
-/// How the model runs in the window, in place of its settings. A window that is open already stays as it is.
+/// Flags of the window that take precedence over its settings. A window that is open already stays as it is.
 #[derive(Debug, Clone, Copy, Default, Args)]
 pub struct WindowArgs {
     /// CPU threads [default: GOLDCREST_THREADS, else the setting]
@@ -38,7 +38,7 @@ pub struct WindowArgs {
 }
 
 impl WindowArgs {
-    /// The flags as the window obeys them.
+    /// The flags for the window.
     pub fn flags(self) -> WindowFlags {
         WindowFlags {
             threads: self.threads.map(u32::from),
@@ -47,25 +47,25 @@ impl WindowArgs {
     }
 }
 
-/// On what the model runs.
+/// The device, threads, context and KV cache of a model.
 #[derive(Debug, Clone, Default, Args)]
 pub struct PlaceArgs {
-    /// auto, cpu, gpu or gpu:ID; `ask` takes `reference` too, which is candle [default: GOLDCREST_DEVICE, else auto]
+    /// auto, cpu, gpu, gpu:ID, or for `ask` also reference (candle) [default: GOLDCREST_DEVICE, else auto]
     #[arg(long, value_name = "DEVICE")]
     pub device: Option<DeviceArg>,
     /// CPU threads [default: GOLDCREST_THREADS, else physical cores]
     #[arg(long, short, value_name = "N", value_parser = threads)]
     pub threads: Option<u16>,
-    /// Context length; beyond what the model was trained for, by YaRN [default:
-    /// GOLDCREST_CONTEXT, else as trained, in at most half of the free memory]
+    /// Context length in tokens; YaRN extends it beyond the trained length [default: GOLDCREST_CONTEXT, else as trained, in
+    /// at most half of the free memory]
     #[arg(long, short, value_name = "TOKENS", value_parser = context)]
     pub context: Option<u32>,
-    /// Type of the KV cache: f16, or q8_0 for half the memory
+    /// KV cache: f16, or q8_0 for half the memory [default: f16]
     #[arg(long, value_name = "TYPE", value_parser = kv_type)]
     pub kv: Option<KvType>,
 }
 
-/// What `--device` names.
+/// A value of `--device`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DeviceArg {
     /// A device of the engine.
@@ -85,13 +85,13 @@ impl FromStr for DeviceArg {
     }
 }
 
-/// How an answer is made.
+/// Flags of an answer.
 #[derive(Debug, Clone, Default, Args)]
 pub struct AnswerArgs {
-    /// A preset of the app: its instructions, thinking and sampling, where no other flag says so
+    /// Instructions, thinking and sampling of a preset; other flags take precedence
     #[arg(long, value_name = "NAME")]
     pub preset: Option<String>,
-    /// Answer at once, without reasoning first
+    /// Answer at once, without thinking first
     #[arg(long)]
     pub no_think: bool,
     /// Instructions that replace the default ones
@@ -123,7 +123,7 @@ pub struct AnswerArgs {
     pub repeat_penalty: Option<f32>,
     #[arg(long = SEED.flag, help = help(SEED), value_name = "N", value_parser = value::<u64>(SEED))]
     pub seed: Option<u64>,
-    /// No speculative decoding of text that repeats the context: the same answers, slower where they repeat it
+    /// Turn off speculative decoding (same answers, slower where they repeat the context)
     #[arg(long)]
     pub no_lookup: bool,
 }
@@ -137,7 +137,7 @@ pub struct AskArgs {
     /// Print one JSON object at the end
     #[arg(long)]
     pub json: bool,
-    /// The question; `-` reads it from stdin
+    /// Question; `-` reads it from stdin
     pub prompt: String,
 }
 
@@ -151,55 +151,27 @@ pub struct ChatArgs {
 
 #[derive(Debug, Args)]
 #[command(
-    override_usage = "goldcrest export <--all|--chat <ID>...> [--format <FORMAT>] [--without-thinking] <OUT>"
+    override_usage = "goldcrest export <--all|--chat <ID>[,<ID>...]> [--format <FORMAT>] [--without-thinking] <OUT>"
 )]
 pub struct ExportArgs {
     /// All chats
     #[arg(long, required_unless_present = "chats", conflicts_with = "chats")]
     pub all: bool,
-    /// The chats of these ids; `goldcrest chats` lists them
+    /// Chats with these ids, separated by commas; `goldcrest chats` lists them
     #[arg(long = "chat", value_name = "ID", value_delimiter = ',')]
     pub chats: Vec<u32>,
-    /// jsonl has everything and can be imported; markdown and html have the shown branches [default: by the name of OUT]
+    /// jsonl holds everything and can be imported; markdown and html hold the shown versions [default: by the name of OUT]
     #[arg(long, value_enum)]
     pub format: Option<ExportFormat>,
-    /// Leave out the thinking, in markdown and html
+    /// Leave out thinking in markdown and html
     #[arg(long)]
     pub without_thinking: bool,
-    /// The file, in the place of one that has its name; `-` writes to stdout. Numbers beside it are ids of more chats
-    #[arg(value_name = "OUT", required = true)]
-    pub rest: Vec<PathBuf>,
+    /// File to write, or to overwrite; `-` writes to stdout
+    #[arg(value_name = "OUT")]
+    pub out: PathBuf,
 }
 
-impl ExportArgs {
-    /// The ids of the chats, and the file. `--chat 3 5 out.md` names two chats.
-    pub fn chats_and_out(&self) -> Result<(Vec<u32>, &Path), String> {
-        let mut chats = self.chats.clone();
-        let mut files = Vec::new();
-        for word in &self.rest {
-            match word.to_str().and_then(|word| word.parse().ok()) {
-                Some(id) => chats.push(id),
-                None => files.push(word.as_path()),
-            }
-        }
-        match files[..] {
-            [_] if self.all && !chats.is_empty() => {
-                Err("--all has every chat; leave out the ids, or --all".to_owned())
-            }
-            [out] => Ok((chats, out)),
-            [] => Err(
-                "name the file to write after the ids, or `-` for stdout; one whose name is a number as ./3".to_owned(),
-            ),
-            [first, second, ..] => Err(format!(
-                "one file is written, and two are named: {} and {}",
-                first.display(),
-                second.display()
-            )),
-        }
-    }
-}
-
-/// What `--format` names.
+/// A value of `--format`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ExportFormat {
     Jsonl,
@@ -209,7 +181,7 @@ pub enum ExportFormat {
 
 #[derive(Debug, Args)]
 pub struct ImportArgs {
-    /// Exports: a JSONL file of Goldcrest; the .zip or conversations.json of ChatGPT or Claude; a folder of Jan or LM Studio
+    /// JSONL of Goldcrest; .zip or conversations.json of ChatGPT or Claude; a folder of Jan or LM Studio
     #[arg(value_name = "FILE", required = true)]
     pub files: Vec<PathBuf>,
 }
@@ -225,7 +197,7 @@ pub struct ChatsArgs {
 pub struct InspectArgs {
     /// GGUF file
     pub file: PathBuf,
-    /// Context length, in tokens, to estimate memory for
+    /// Context length in tokens for the memory estimate
     #[arg(long, value_name = "TOKENS", default_value_t = 4096, value_parser = clap::value_parser!(u32).range(1..))]
     pub context: u32,
     /// Print JSON
@@ -248,16 +220,16 @@ pub struct TokenizeArgs {
     /// Treat special tokens such as `<|im_start|>` as plain text
     #[arg(long)]
     pub no_special: bool,
-    /// Read the texts from a file, one a line; `-` reads stdin
+    /// Read texts from a file, one per line; `-` reads stdin
     #[arg(long, short, value_name = "FILE", conflicts_with = "texts")]
     pub file: Option<PathBuf>,
-    /// Texts of the file end in a null byte, and may have several lines
+    /// Texts in the file end in a null byte, so they may have several lines
     #[arg(long, short = '0', requires = "file", conflicts_with = "texts")]
     pub null: bool,
-    /// Print a JSON object for each text, with the text and its ids
+    /// Print a JSON object with the text and its ids
     #[arg(long)]
     pub json: bool,
-    /// Texts; the ids of each are a line
+    /// Texts
     #[arg(value_name = "TEXT", required_unless_present = "file")]
     pub texts: Vec<String>,
 }
@@ -267,13 +239,13 @@ pub struct RenderArgs {
     /// GGUF file whose template is used [default: GOLDCREST_MODEL, else the demo model]
     #[arg(long, short, value_name = "FILE", conflicts_with = "template")]
     pub model: Option<PathBuf>,
-    /// Use the file's own chat template, though its text is unknown; it runs in a process of its own
+    /// Use the file's own chat template although it is unknown; it runs in a separate process
     #[arg(long, conflicts_with = "template")]
     pub own_template: bool,
     /// A Jinja file
     #[arg(long, value_name = "FILE")]
     pub template: Option<PathBuf>,
-    /// JSON: the template's variables under `context`, and `today` as YYYY-MM-DD
+    /// JSON with the template's variables under `context`, and `today` as YYYY-MM-DD
     #[arg(long, value_name = "FILE")]
     pub messages: PathBuf,
 }
@@ -285,7 +257,7 @@ pub struct LogitsArgs {
     /// Token ids, separated by commas
     #[arg(long, value_name = "IDS", value_delimiter = ',', required = true)]
     pub tokens: Vec<u32>,
-    /// Print logits of every position, not only of the last
+    /// Print logits of every position, not only the last
     #[arg(long)]
     pub all: bool,
 }
@@ -295,28 +267,28 @@ pub struct BenchArgs {
     /// GGUF file [default: GOLDCREST_MODEL, else the demo model]
     #[arg(long, short, value_name = "FILE", conflicts_with = "synthetic")]
     pub model: Option<PathBuf>,
-    /// Random weights in a known shape, for example smollm3-3b-q4_k_m
+    /// Use random weights in a known shape, for example smollm3-3b-q4_k_m
     #[arg(long, value_name = "SHAPE")]
     pub synthetic: Option<String>,
     /// Seed of the random weights
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub seed: u64,
-    /// Do not use a GPU's cooperative matrices
+    /// Do not use the GPU's cooperative matrices
     #[arg(long, requires = "synthetic")]
     pub without_matrices: bool,
     /// Prompt tokens to process
-    #[arg(short = 'p', value_name = "N", default_value_t = 512)]
+    #[arg(long, short, value_name = "N", default_value_t = 512)]
     pub prompt: u32,
     /// Tokens to generate
-    #[arg(short = 'n', value_name = "N", default_value_t = 128)]
+    #[arg(long, short = 'n', value_name = "N", default_value_t = 128)]
     pub generate: u32,
     /// Tokens in the KV cache before the measurement
-    #[arg(short = 'd', value_name = "DEPTH", default_value_t = 0)]
+    #[arg(long, short, value_name = "TOKENS", default_value_t = 0)]
     pub depth: u32,
-    /// Time a follow-up question in a chat of this length, in tokens
+    /// Time a follow-up question in a chat of this many tokens
     #[arg(long, value_name = "TOKENS", default_value_t = 0)]
     pub chat: u32,
-    /// Measure only how soon chats of these lengths, in tokens, answer when they are opened again, on the CPU
+    /// Time only the first token of chats with these lengths in tokens after a restart, on the CPU
     #[arg(
         long,
         value_name = "TOKENS",
@@ -327,8 +299,8 @@ pub struct BenchArgs {
     /// Measure speculative decoding on texts that repeat the context and texts that do not
     #[arg(long)]
     pub lookup: bool,
-    /// Number of measurements; their medians are shown
-    #[arg(short = 'r', value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..))]
+    /// Number of measurements; the medians are shown
+    #[arg(long, short, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..))]
     pub repeats: u16,
     #[command(flatten)]
     pub place: PlaceArgs,
@@ -348,13 +320,13 @@ pub struct BenchArgs {
 
 #[derive(Debug, Args)]
 pub struct FetchArgs {
-    /// SmolLM3-3B (in Q4_K_M), SmolLM3-3B:Q8_0, the name of a known file, or the address of a GGUF file
+    /// SmolLM3-3B (Q4_K_M), SmolLM3-3B:Q8_0, the name of a known file, or the address of a GGUF file
     #[arg(value_name = "NAME|URL")]
     pub model: String,
-    /// Put the file there, and not into Hugging Face's cache
+    /// Put the file into this folder instead of Hugging Face's cache
     #[arg(long, value_name = "DIR")]
     pub folder: Option<PathBuf>,
-    /// The SHA-256 of the file at an address; needed where the server does not say it
+    /// SHA-256 of the file; needed if its server does not publish one
     #[arg(long, value_name = "HEX")]
     pub sha256: Option<String>,
     /// Print one JSON object at the end
@@ -373,7 +345,7 @@ pub struct QuantizeArgs {
     /// Q4_K_M, Q5_K_M, Q6_K, Q8_0 or F16
     #[arg(value_name = "TYPE")]
     pub file_type: FileType,
-    /// Overwrite OUT if it is there already
+    /// Overwrite OUT if it exists
     #[arg(long)]
     pub force: bool,
     /// CPU threads [default: logical cores]
@@ -388,7 +360,7 @@ pub struct QuantizeArgs {
 pub struct VerifyArgs {
     /// GGUF file
     pub file: PathBuf,
-    /// Tokens of the text to read [default: 256; 96 for models of more than a billion parameters]
+    /// Tokens of the text to evaluate [default: 256; 96 for models with more than a billion parameters]
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u16).range(2..))]
     pub tokens: Option<u16>,
     #[command(flatten)]
@@ -411,11 +383,10 @@ pub struct DevicesArgs {
     /// GGUF file to run [default: GOLDCREST_MODEL, else the demo model]
     #[arg(long, short, value_name = "FILE")]
     pub model: Option<PathBuf>,
-    /// CPU threads that a GPU has to beat [default: GOLDCREST_THREADS, else physical cores]
+    /// CPU threads that a GPU has to outperform [default: GOLDCREST_THREADS, else physical cores]
     #[arg(long, short, value_name = "N", value_parser = threads)]
     pub threads: Option<u16>,
-    /// Context length to state the memory for [default: GOLDCREST_CONTEXT, else as trained, in
-    /// at most half of the free memory]
+    /// Context length for the memory shown [default: GOLDCREST_CONTEXT, else as trained, in at most half of the free memory]
     #[arg(long, short, value_name = "TOKENS", value_parser = context)]
     pub context: Option<u32>,
     /// Clear the GPU check cache, then check and measure the GPUs again

@@ -20,14 +20,14 @@ use crate::instance;
 use crate::visible::on_one_line;
 
 pub fn run(args: &ExportArgs) -> Result<(), CliError> {
-    let (ids, file) = args.chats_and_out().map_err(CliError::message)?;
+    let file = args.out.as_path();
     let format = format(args.format, file)?;
     let folders = data_folder()?;
     let snapshot = snapshot(&folders)?;
     let chats = if args.all {
         None
     } else {
-        Some(wanted(&snapshot, &ids)?)
+        Some(wanted(&snapshot, &args.chats)?)
     };
     let export = Export {
         chats,
