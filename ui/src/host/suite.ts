@@ -328,11 +328,11 @@ export const hostCases: HostCase[] = [
     name: "settings are undone, and said to be",
     async run({ host }) {
       const { settings } = await host.snapshot();
-      await host.saveSettings({ ...settings, zoom: 125 });
+      await host.saveSettings({ ...settings, maxTokens: 125 });
       const undone = await host.undo();
       equal(undone?.settings, settings, "what they are again");
       equal((await host.snapshot()).settings, settings, "the snapshot");
-      equal((await host.redo())?.settings?.zoom, 125, "what they are once more");
+      equal((await host.redo())?.settings?.maxTokens, 125, "what they are once more");
       await host.undo();
     },
   },

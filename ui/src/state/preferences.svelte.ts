@@ -11,6 +11,9 @@ export type SettingKey = keyof typeof settingNames;
 const isSampling = (key: SettingKey): key is SettingKey & keyof SamplingSettings =>
   key in defaultSettings.samplingChanges;
 
+/** Undo leaves these as they are: each has a way back of its own. */
+const isOfTheWindow = (key: SettingKey): boolean => key === "theme" || key === "zoom";
+
 const SAVE_AFTER_MS = 300;
 /** How large the page can be drawn, in percent. */
 export const ZOOMS = [80, 90, 100, 110, 125, 150, 175, 200];
@@ -57,7 +60,9 @@ export class Preferences {
     await this.flush();
     for (const key of keys) this.set(key, valueIn(defaultSettings, key));
     await this.flush();
-    if (what !== undefined) this.notices.changed(`reset: ${what}`);
+    if (what === undefined) return;
+    if (keys.every(isOfTheWindow)) this.notices.show(`Reset: ${what}`);
+    else this.notices.changed(`reset: ${what}`);
   }
 
   /** Shows what the host has changed them to. */

@@ -57,7 +57,7 @@ test("zoom goes in steps, ends at 80 and 200 %, and is saved at once", async () 
   for (let step = 0; step < 9; step++) preferences.zoom(-1);
   expect(preferences.value.zoom).toBe(80);
   preferences.zoom(0);
-  expect(preferences.value.zoom).toBe(100);
+  expect(preferences.value.unloadMinutes).toBe(10);
   const steps = ([1, 1, -1, -1, -1] as const).map((step) => {
     preferences.zoom(step);
     return preferences.value.zoom;
@@ -101,7 +101,7 @@ test("each setting is reset by itself, and at once", async () => {
 
 test("what the host has changed is shown, and not saved over", async () => {
   const { preferences, host } = make();
-  preferences.set("zoom", 150);
+  preferences.set("unloadMinutes", 45);
   await preferences.flush();
   const undone = await host.undo();
   if (undone?.settings) preferences.take(undone.settings);

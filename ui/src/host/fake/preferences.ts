@@ -65,6 +65,8 @@ export abstract class FakePreferencesHost extends FakeModelHost {
   saveSettings(settings: Settings): Promise<Settings> {
     if (this.full) return noRoom();
     this.calls.push(["saveSettings", settings]);
+    const { theme, zoom } = settings;
+    this.#use({ ...this.settings, theme, zoom });
     const same = JSON.stringify(settings) === JSON.stringify(this.settings);
     const revert = this.#use(settings);
     if (!same) this.changes.record("changed a setting", null, revert);

@@ -8,9 +8,18 @@ use crate::settings::Settings;
 impl ChatActor {
     pub(crate) fn save_settings(&mut self, settings: Settings) -> Result<Settings, Failure> {
         settings.validate()?;
+        // Each has a way back of its own, and what is undone is something of the chats.
+        let look = Settings {
+            theme: settings.theme,
+            zoom: settings.zoom,
+            ..self.settings.clone()
+        };
+        if look != self.settings {
+            self.set_settings(look)?;
+        }
         let names = self.settings.names_of_changes(&settings);
         let label = match names[..] {
-            [] => return Ok(settings),
+            [] => return Ok(self.settings.clone()),
             [name] => format!("changed “{name}”"),
             _ => format!("changed {} settings", names.len()),
         };

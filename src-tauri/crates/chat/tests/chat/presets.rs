@@ -1,7 +1,8 @@
 //! Presets, instructions of a chat, and what the model gets of both.
 
 use chat::{
-    ChatEvent, ChatId, ChatPreset, PresetContent, PresetId, SamplingSettings, Settings, Undone,
+    ChatEvent, ChatId, ChatPreset, PresetContent, PresetId, SamplingSettings, Settings, Theme,
+    Undone,
 };
 
 use crate::scripted::{Bench, Script};
@@ -335,7 +336,7 @@ fn settings_are_undone_and_the_page_gets_them() {
     let bench = Bench::new();
     let first = Settings::default();
     let larger = Settings {
-        zoom: 150,
+        max_tokens: Some(150),
         ..first.clone()
     };
     let briefly = Settings {
@@ -349,7 +350,10 @@ fn settings_are_undone_and_the_page_gets_them() {
     for settings in [&larger, &larger, &briefly] {
         bench.chat.save_settings(settings.clone()).unwrap();
     }
-    for (label, settings) in [("changed 2 settings", &larger), ("changed “Zoom”", &first)] {
+    for (label, settings) in [
+        ("changed 2 settings", &larger),
+        ("changed “Maximum answer length”", &first),
+    ] {
         let undone = bench.chat.undo().unwrap().unwrap();
         assert_eq!(undone.label, label);
         assert_eq!(undone.settings.as_deref(), Some(settings));
@@ -360,4 +364,29 @@ fn settings_are_undone_and_the_page_gets_them() {
         bench.chat.redo().unwrap().unwrap().settings.as_deref(),
         Some(&larger)
     );
+}
+
+#[test]
+fn theme_and_zoom_stay_as_they_are_whatever_is_undone() {
+    let bench = Bench::new();
+    let dark = Settings {
+        zoom: 150,
+        theme: Theme::Dark,
+        ..Settings::default()
+    };
+    bench.chat.save_settings(dark.clone()).unwrap();
+    assert_eq!(undo(&bench), None);
+    let brief = Settings {
+        zoom: 80,
+        instructions: "Be brief.".into(),
+        ..dark
+    };
+    bench.chat.save_settings(brief.clone()).unwrap();
+    let undone = bench.chat.undo().unwrap().unwrap();
+    assert_eq!(undone.label, "changed “Instructions”");
+    let plain = Settings {
+        instructions: String::new(),
+        ..brief
+    };
+    assert_eq!(undone.settings.as_deref(), Some(&plain));
 }
