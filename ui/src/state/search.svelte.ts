@@ -11,7 +11,8 @@ export class Search {
   #answer = $state.raw<SearchAnswer>(NOTHING);
   /** The query that is answered. */
   answered = $state("");
-  focusRequests = $state(0);
+  /** The cursor is to come to its field, which may not be there yet. */
+  focusRequested = $state(false);
   /** The hit that was opened last, as long as its chat is. */
   opened = $state.raw<{ chat: number; message: number | null } | null>(null);
   #timer: ReturnType<typeof setTimeout> | undefined;
@@ -36,7 +37,7 @@ export class Search {
   }
 
   focus(): void {
-    this.focusRequests += 1;
+    this.focusRequested = true;
   }
 
   /** Lists all that was found in a chat. */
