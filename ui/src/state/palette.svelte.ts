@@ -215,7 +215,7 @@ export class Palette {
   /** Commands whose names have the words come before those that are found by other words. */
   #commands(query: string): PaletteRow[] {
     const wanted = terms(query);
-    const words = wanted.map(({ text }) => fold(text)).filter((text) => /[\p{L}\p{N}]/u.test(text));
+    const words = wordsOf(query);
     // Signs alone name no command.
     const able = wanted.length > 0 && words.length === 0 ? [] : this.commands();
     const named = able.filter(({ name }) => haveWords(name, words));
@@ -284,8 +284,11 @@ function hitKey(chat: number, line: HitLine): string {
   return `hit-${chat}-${line.message}`;
 }
 
+/** The words of a text, without the signs between them. */
+const wordsOf = (text: string): string[] => fold(text).match(/[\p{L}\p{N}]+/gu) ?? [];
+
 /** Whether each of the words begins a word of a text. */
 function haveWords(text: string, words: string[]): boolean {
-  const known = fold(text).split(/[^\p{L}\p{N}]+/u);
+  const known = wordsOf(text);
   return words.every((word) => known.some((each) => each.startsWith(word)));
 }

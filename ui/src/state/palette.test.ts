@@ -78,7 +78,7 @@ test("before anything is typed there are the recent chats, without the open one,
 
 test("commands are found by the beginnings of their words, and run", async () => {
   app.palette.open();
-  await typed("theme dark");
+  await typed("theme: dark");
   expect(words(app.palette.rows[0])).toBe("Theme: dark");
   app.palette.enter();
   expect(app.preferences.value.theme).toBe("dark");
