@@ -1,5 +1,5 @@
 import type { Attachment } from "svelte/attachments";
-import type { Conversation } from "../state/conversation.svelte";
+import type { App } from "../state/app.svelte";
 import { places, type Term } from "../text/query";
 import { keepInView, live, paint, rangesIn, SETTLING_MS } from "./marks";
 
@@ -16,9 +16,14 @@ const TEXTS = ".answer, .bubble, .thoughts";
 const COPY = "figcaption button";
 
 /** Where a search has led to this message: shows the first of the words and marks all of them for a while. */
-export function found(conversation: Conversation, id: number): Attachment<HTMLElement> {
+export function found({ conversation, dialogOpen }: App, id: number): Attachment<HTMLElement> {
   return (article) => {
     if (conversation.sought !== id || conversation.soughtTerms.length === 0) return;
+    // WebKit would paint words of the dialog in the place of those that it has made inert.
+    if (dialogOpen) {
+      conversation.soughtTerms = [];
+      return;
+    }
     // A message that leaves the view and comes back is not shown once more.
     return mark(article, conversation.soughtTerms, () => (conversation.soughtTerms = []));
   };

@@ -176,3 +176,32 @@ scene("the ring of the first hit is not cut", {}, async (page) => {
   await button(page, "Clear search").click();
   assert.equal(await log(page).count(), 0);
 });
+
+scene(
+  "the search takes the cursor when it is asked for, and not when it is drawn again",
+  {},
+  async (page) => {
+    await page.keyboard.press("Control+Shift+f");
+    await soon(async () => assert(await box(page).evaluate((it) => it === document.activeElement)));
+    await page.keyboard.press("Escape");
+    await page.keyboard.press("Control+b");
+    await box(page).waitFor({ state: "detached" });
+    await page.keyboard.press("Control+b");
+    await box(page).waitFor();
+    await page.keyboard.type("where");
+    assert.equal(await message(page).inputValue(), "where");
+    // And when it is not there, it comes.
+    await page.keyboard.press("Control+b");
+    await page.keyboard.press("Control+Shift+f");
+    await soon(async () => assert(await box(page).evaluate((it) => it === document.activeElement)));
+  },
+);
+
+scene("a dialog takes the marks of what was found away", { scene: "long" }, async (page) => {
+  await search(page, "derivation");
+  await hits(page).getByRole("button").first().click();
+  await soon(async () => assert((await marked(page)).length > 0));
+  await page.keyboard.press("Control+,");
+  await page.getByRole("dialog", { name: "Settings" }).waitFor();
+  await soon(async () => assert.deepEqual(await marked(page), []));
+});
