@@ -125,6 +125,14 @@ export class Context {
   /** Messages that the last answer was not given. */
   readonly #leftOut = $derived.by(() => this.conversation.lastAnswer?.omitted?.messages ?? 0);
 
+  readonly tooLong = $derived.by(() => this.#due?.kind === "too-long");
+
+  /** Whether the next message is longer than the model can read, by a count of all of it. */
+  async refuses(): Promise<boolean> {
+    await this.#countPending();
+    return this.tooLong;
+  }
+
   /** Puts the notice aside, until there is something worse to say. */
   dismiss(): void {
     const { notice } = this;

@@ -1,6 +1,7 @@
 import type { ChatView, Host, Message, QueuedMessage } from "../host/host";
 import type { Chats } from "./chats.svelte";
 import { type Composer, whole } from "./composer.svelte";
+import type { Context } from "./context.svelte";
 import type { Conversation } from "./conversation.svelte";
 import type { Notices } from "./notices.svelte";
 import type { Presets } from "./presets.svelte";
@@ -11,6 +12,7 @@ import type { Slash } from "./slash.svelte";
 type Parts = {
   readonly chats: Chats;
   readonly composer: Composer;
+  readonly context: Context;
   readonly conversation: Conversation;
   readonly notices: Notices;
   readonly presets: Presets;
@@ -32,8 +34,11 @@ export class Sending {
 
   /** Sends what is written, or has it wait while an answer is written. */
   async send(): Promise<void> {
-    const { composer, conversation, presets, queue, slash } = this.parts;
+    const { composer, context, conversation, presets, queue, slash } = this.parts;
     if (slash.take()) return;
+    if (context.tooLong) return;
+    // Where a long text was pasted a moment ago, it is not counted yet.
+    if (composer.pastes.length > 0 && (await context.refuses())) return;
     if (composer.empty || conversation.busy) return;
     // Out of the box at once: what is typed while the message is on its way is another one.
     const taken = composer.take();
