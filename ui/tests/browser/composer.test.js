@@ -324,3 +324,34 @@ scene("each chat's box has its own edits to take back", {}, async (page) => {
   assert.equal(await message(page).inputValue(), "");
   await page.getByText("There is nothing to undo.").waitFor();
 });
+
+scene("a message that is too long cannot be sent, by any way", {}, async (page) => {
+  await message(page).focus();
+  await paste(page, "word ".repeat(200_000));
+  await message(page).press("Enter");
+  await page.getByText(/^This message is too long/).waitFor();
+  assert(await button(page, "Send").isDisabled());
+  await message(page).press("Enter");
+  assert.deepEqual(await calls(page, "send"), []);
+  await button(page, "Remove the pasted text").click();
+  await message(page).fill("short");
+  await soon(async () => assert(await button(page, "Send").isEnabled()));
+});
+
+for (const [width, height] of [
+  [1100, 720],
+  [420, 720],
+])
+  scene(`at ${width} px a notice lies on no button`, { width, height }, async (page) => {
+    if (width < 760) await button(page, "Show sidebar").click();
+    await chats(page).getByText("Sourdough").click();
+    await log(page).waitFor();
+    await message(page).evaluate((box) => {
+      const clipboardData = new DataTransfer();
+      box.dispatchEvent(new ClipboardEvent("paste", { clipboardData, bubbles: true }));
+    });
+    const toast = page.locator(".toast");
+    await toast.waitFor();
+    const boxes = await Promise.all([toast, page.locator("form")].map((it) => it.boundingBox()));
+    assert(boxes[0].y + boxes[0].height <= boxes[1].y, JSON.stringify(boxes));
+  });
