@@ -5,7 +5,7 @@ import { address, withoutDeceptiveCharacters } from "./links";
 import { math } from "./math";
 
 /** The Markdown of answers: no raw HTML, no remote content, links only to plain addresses. */
-export const md: MarkdownIt = markdownIt({ html: false, linkify: true, breaks: false });
+export const md: MarkdownIt = markdownIt({ html: false, linkify: true, breaks: true });
 md.linkify.set({ fuzzyLink: false, fuzzyEmail: false });
 md.validateLink = (url) => address(url) !== null;
 md.use(math);
