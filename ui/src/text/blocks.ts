@@ -1,6 +1,7 @@
 import type { Env, Token } from "markdown-it";
+import { languageOf } from "./code";
 import { LongFence } from "./fence";
-import { languageOf, md } from "./markdown";
+import { md } from "./markdown";
 import { mend } from "./mend";
 import { cutFor, endOfWindow } from "./window";
 
@@ -87,7 +88,7 @@ export class BlockReader {
   #readTail(open: boolean): Block[] {
     const tail = this.#cut.head + this.#source.slice(this.#offset);
     const text = open ? mend(tail) : tail;
-    const env: Env = { references: { ...this.#env.references } };
+    const env: Env = { references: { ...this.#env.references }, open };
     const groups = topLevel(md.parse(text, env));
     const lines = starts(text);
     this.#defines ||= Object.keys(env.references ?? {}).length > 0;
@@ -115,7 +116,7 @@ export class BlockReader {
   /** A window of a text that goes on after it: all blocks but its last are there in full. */
   #readWindow(end: number): void {
     const text = this.#cut.head + this.#source.slice(this.#offset, end);
-    const env: Env = { references: { ...this.#env.references } };
+    const env: Env = { references: { ...this.#env.references }, open: true };
     const groups = topLevel(md.parse(text, env));
     const lines = starts(text);
     const last = groups.at(-1);

@@ -1,7 +1,14 @@
+import type { Token } from "markdown-it";
+
 export function escapeHtml(text: string): string {
   return text
     .replace(/&/gu, "&amp;")
     .replace(/</gu, "&lt;")
     .replace(/>/gu, "&gt;")
     .replace(/"/gu, "&quot;");
+}
+
+/** The info word of a block of code, in small letters. */
+export function languageOf(token: Token | undefined): string {
+  return token?.info.trim().split(/\s+/u)[0]?.toLowerCase() ?? "";
 }

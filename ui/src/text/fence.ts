@@ -1,5 +1,5 @@
 import type { Token } from "markdown-it";
-import { languageOf } from "./markdown";
+import { languageOf } from "./code";
 
 /** A block of code that is too long to be parsed at each update: its lines are read once, as they come. */
 export class LongFence {

@@ -1,5 +1,5 @@
-import markdownIt, { type MarkdownIt, type Token } from "markdown-it";
-import { escapeHtml } from "./code";
+import markdownIt, { type MarkdownIt } from "markdown-it";
+import { escapeHtml, languageOf } from "./code";
 import { languageName } from "./languages";
 import { address, withoutDeceptiveCharacters } from "./links";
 import { math } from "./math";
@@ -54,10 +54,6 @@ md.core.ruler.push("heading-levels", (state) => {
     token.tag = `h${Math.min(Number(token.tag.slice(1)) + 2, 6)}`;
   }
 });
-
-export function languageOf(token: Token | undefined): string {
-  return token?.info.trim().split(/\s+/u)[0]?.toLowerCase() ?? "";
-}
 
 /**
  * Code inside a list or a quotation; `CodeBlock.svelte` draws the same for code at the top level.

@@ -1,8 +1,10 @@
-import katex from "katex";
 import type { MarkdownIt, StateBlock, StateCore, StateInline } from "markdown-it";
+import { escapeHtml } from "./code";
+import { formula } from "./formula";
+import { endOfParagraph, mayGoOn, textOf } from "./lines";
 
 /**
- * Formulas in Markdown: `$…$`, `\(…\)`, `$$…$$` and `\[…\]`.
+ * Formulas in Markdown: `$…$`, `\(…\)`, `$$…$$`, `\[…\]` and environments such as `\begin{align}…`.
  *
  * The rules run inside markdown-it, so code is never read as a formula and nothing inside a formula
  * is read as Markdown. A single `$` follows pandoc: the opening one has no space to its right, the
@@ -14,14 +16,18 @@ export function math(md: MarkdownIt): void {
     alt: ["paragraph", "reference", "blockquote", "list"],
   });
   md.core.ruler.push("math-punctuation", joinPunctuation);
+  md.core.ruler.push("math-lines", fitDisplay);
   md.renderer.rules["math_inline"] = (tokens, at) => {
-    const { content = "", info: after = "" } = tokens[at] ?? {};
-    const inline = formula(content, false);
-    return after === "" ? inline : `<span class="unbroken">${inline}${after}</span>`;
+    const { content = "", info: after = "", meta } = tokens[at] ?? {};
+    const isDisplay = isDisplayed(meta);
+    const beside = isDisplay && tokens.length > 1 ? " within" : "";
+    const made =
+      `<span class="math${isDisplay ? " formula" : ""}${beside}" data-tex="${escapeHtml(content)}">` +
+      `${formula(content, isDisplay)}</span>`;
+    return after === "" ? made : `<span class="unbroken">${made}${after}</span>`;
   };
-  md.renderer.rules["math_block"] = (tokens, at) => formula(tokens[at]?.content ?? "", true);
   md.renderer.rules["math_open"] = (tokens, at) =>
-    `<pre class="formula-open">${md.utils.escapeHtml(tokens[at]?.content ?? "")}</pre>\n`;
+    `<p><code class="formula-open">${escapeHtml(tokens[at]?.content ?? "")}</code></p>\n`;
 }
 
 /** WebKit breaks the line between a formula and its comma, so what follows closely goes along. */
@@ -29,67 +35,59 @@ function joinPunctuation(state: StateCore): void {
   for (const { children } of state.tokens) {
     for (const [at, token] of (children ?? []).entries()) {
       const next = children?.[at + 1];
-      if (token.type !== "math_inline" || next?.type !== "text") continue;
+      if (token.type !== "math_inline" || next?.type !== "text" || isDisplayed(token.meta))
+        continue;
       token.info = /^[,.;:!?)\]’”]+/u.exec(next.content)?.[0] ?? "";
       next.content = next.content.slice(token.info.length);
     }
   }
 }
 
-/** Longer ones are no formula that anybody wrote, and would take long to set. */
-const LONGEST = 2000;
+const isDisplayed = (meta: unknown): boolean => (meta as Meta | null)?.isDisplay === true;
+type Meta = { isDisplay: boolean };
 
-const made = new Map<string, string>();
-const MOST_MADE = 500;
-
-/** TeX as MathML; the source itself when it is not TeX that KaTeX knows. */
-export function formula(tex: string, display: boolean): string {
-  // While a paragraph grows, it is drawn again with the formulas that it has already.
-  const key = `${display ? "block" : "inline"} ${tex}`;
-  const known = made.get(key);
-  if (known !== undefined) return known;
-  const html = make(tex, display);
-  if (made.size >= MOST_MADE) made.clear();
-  made.set(key, html);
-  return html;
-}
-
-function make(tex: string, display: boolean): string {
-  try {
-    if (tex.length > LONGEST) throw new Error("too long");
-    const html = katex.renderToString(tex, {
-      displayMode: display,
-      output: "mathml",
-      throwOnError: true,
-      strict: false,
-      trust: false,
-      maxExpand: 200,
-    });
-    // The sanitiser would keep the text of these wrappers beside the formula, and the content
-    // security policy complains of inline styles.
-    const bare = html
-      .replace(/ style="[^"]*"/gu, "")
-      .replace(/<annotation\b[^>]*>[\s\S]*?<\/annotation>/gu, "")
-      .replace(/<\/?semantics>/gu, "")
-      // TeX sets a thin space after the name of a function; browsers set none.
-      .replace(/<mo>\u2061<\/mo>(?!<mo\b[^>]*>\()/gu, '$&<mspace width="0.17em"/>');
-    return display ? `<div class="formula">${bare}</div>\n` : bare;
-  } catch {
-    const source = tex.replace(/&/gu, "&amp;").replace(/</gu, "&lt;").replace(/>/gu, "&gt;");
-    return display ? `<pre class="formula-open">${source}</pre>\n` : `<code>${source}</code>`;
+/** A formula on lines of its own needs no line breaks beside it; in a cell or a heading it is one of the line. */
+function fitDisplay(state: StateCore): void {
+  for (const [at, { children }] of state.tokens.entries()) {
+    if (!children?.some(({ meta }) => isDisplayed(meta))) continue;
+    const isInBlock = /^(?:paragraph|note)_open$/u.test(state.tokens[at - 1]?.type ?? "");
+    for (const [place, token] of children.entries()) {
+      if (!isDisplayed(token.meta)) continue;
+      if (!isInBlock) token.meta = { isDisplay: false };
+      else
+        for (const beside of [children[place - 1], children[place + 1]])
+          if (beside?.type === "softbreak") Object.assign(beside, { type: "text", content: "\n" });
+    }
   }
 }
 
-/** How long the mark is that opens a formula at `start`, and what closes it. */
-function marksAt(src: string, start: number, max: number): { open: number; close: string } | null {
-  if (src.startsWith("\\(", start)) return { open: 2, close: "\\)" };
-  if (src.startsWith("\\[", start)) return { open: 2, close: "\\]" };
-  if (src.startsWith("$$", start)) return { open: 2, close: "$$" };
+/** Environments that are formulas without any marks around them. */
+const ENVIRONMENT =
+  /^\\begin\{((?:equation|align|alignat|gather|aligned|alignedat|gathered|split|cases|dcases|rcases|array|subarray|[pbBvV]?matrix|smallmatrix|CD)\*?)\}/u;
+/** These make a formula that stands by itself, even within a sentence. */
+const DISPLAY = /\\\\|\\tag(?![a-z])|\\begin\{(?:equation|align|alignat|gather|CD)\*?\}/u;
+
+/** Marks around a formula; of an environment they are a part of it. */
+type Marks = { open: string; close: string; isPart?: boolean };
+
+/** The marks of what may be a formula on lines of its own. */
+function blockMarks(text: string): Marks | null {
+  if (text.startsWith("$$")) return { open: "$$", close: "$$" };
+  if (text.startsWith("\\[")) return { open: "\\[", close: "\\]" };
+  const [open, name] = ENVIRONMENT.exec(text) ?? [];
+  return open === undefined ? null : { open, close: `\\end{${name}}`, isPart: true };
+}
+
+/** The marks at `start` of a text. */
+function marksAt(src: string, start: number, max: number): Marks | null {
+  if (src.startsWith("\\(", start)) return { open: "\\(", close: "\\)" };
+  const marks = blockMarks(src.slice(start, start + 30));
+  if (marks) return marks;
   const right = src[start + 1];
   if (src[start] !== "$" || start + 1 >= max || right === undefined || /\s/u.test(right)) {
     return null;
   }
-  return { open: 1, close: "$" };
+  return { open: "$", close: "$" };
 }
 
 function inlineMath(state: StateInline, silent: boolean): boolean {
@@ -97,16 +95,31 @@ function inlineMath(state: StateInline, silent: boolean): boolean {
   if (src[pos] !== "$" && src[pos] !== "\\") return false;
   const marks = marksAt(src, pos, posMax);
   if (!marks) return false;
-  const from = pos + marks.open;
+  const from = pos + marks.open.length;
   const to = endFor(state, from, marks.close);
-  if (to < 0 || src.slice(from, to).trim() === "") return false;
+  const end = to + marks.close.length;
+  const content = src.slice(from, Math.max(from, to)).trim();
+  // Numbers alone, in brackets that are escaped, name a source.
+  if (to < 0 || content === "" || (marks.open === "\\[" && /^[\d\s,–-]+$/u.test(content)))
+    return false;
   if (!silent) {
     const token = state.push("math_inline", "math", 0);
-    token.content = src.slice(from, to).trim();
+    token.content = marks.isPart === true ? src.slice(pos, end) : content;
     token.markup = marks.close;
+    token.meta = { isDisplay: isDisplay(src, pos, end, marks.open) };
   }
-  state.pos = to + marks.close.length;
+  state.pos = end;
   return true;
+}
+
+/** Two dollar signs within a sentence mean a formula in its line, unless what they hold needs lines of its own. */
+function isDisplay(src: string, from: number, to: number, open: string): boolean {
+  if (open.length < 2 || open === "\\(") return false;
+  const formula = src.slice(from, to);
+  if (open !== "$$" || DISPLAY.test(formula)) return true;
+  const before = src.slice(src.lastIndexOf("\n", from - 1) + 1, from);
+  const after = /[^\n]*/u.exec(src.slice(to))?.[0] ?? "";
+  return before.trim() === "" && (formula.includes("\n") || /^[\s.,;:!?]*$/u.test(after));
 }
 
 /** In each text, the place from which on a closing mark is known not to come. */
@@ -134,33 +147,70 @@ function endOf(src: string, from: number, max: number, close: string): number {
   return -1;
 }
 
-/** A formula on lines of its own; one whose end has not come yet stays as its source. */
+/**
+ * A formula on lines of its own is a paragraph, with the words behind its end. One whose end has not come yet is shown as
+ * its source while it may come; without an end it is text.
+ */
 function blockMath(state: StateBlock, first: number, last: number, silent: boolean): boolean {
-  const line = (at: number): string =>
-    state.src.slice((state.bMarks[at] ?? 0) + (state.tShift[at] ?? 0), state.eMarks[at]);
-  const start = line(first);
-  const open = ["$$", "\\["].find((mark) => start.startsWith(mark));
-  if (open === undefined || (state.sCount[first] ?? 0) - state.blkIndent >= 4) return false;
-  const close = open === "$$" ? "$$" : "\\]";
-  const head = start.slice(2);
-  const sameLine = head.indexOf(close);
-  // `$$x$$ and more` is a formula within a paragraph.
-  if (sameLine >= 0 && head.slice(sameLine + 2).trim() !== "") return false;
+  const start = textOf(state, first);
+  const marks = blockMarks(start);
+  if (!marks || (state.sCount[first] ?? 0) - state.blkIndent >= 4) return false;
+  const end = endOfBlock(state, first, last, marks);
+  if (end === null) return false;
   if (silent) return true;
-
-  const body = [sameLine >= 0 ? head.slice(0, sameLine) : head];
-  let next = first + 1;
-  let closed = sameLine >= 0;
-  for (; !closed && next < last; next++) {
-    const text = line(next);
-    const end = text.trimEnd().endsWith(close) ? text.lastIndexOf(close) : -1;
-    body.push(end >= 0 ? text.slice(0, end) : text);
-    closed = end >= 0;
-  }
+  let next = end.line;
+  if (end.hasWords) next = endOfParagraph(state, next, last);
+  const content = state.getLines(first, next, state.blkIndent, false).trim();
   state.line = next;
-  const token = state.push(closed ? "math_block" : "math_open", "math", 0);
-  token.block = true;
-  token.content = closed ? body.join("\n").trim() : [start, ...body.slice(1)].join("\n");
-  token.map = [first, state.line];
+  if (end.isOpen) {
+    const token = state.push("math_open", "math", 0);
+    token.block = true;
+    token.content = content;
+    token.map = [first, next];
+    return true;
+  }
+  state.push("paragraph_open", "p", 1).map = [first, next];
+  const inline = state.push("inline", "", 0);
+  inline.content = content;
+  inline.map = [first, next];
+  inline.children = [];
+  state.push("paragraph_close", "p", -1);
   return true;
+}
+
+type BlockEnd = { line: number; hasWords: boolean; isOpen: boolean };
+
+/** The first line below a formula that begins at `first`; null when it has no end, or is one within a sentence. */
+function endOfBlock(state: StateBlock, first: number, last: number, marks: Marks): BlockEnd | null {
+  const { open, close } = marks;
+  const start = textOf(state, first).slice(open.length);
+  const isBare = start === "";
+  let hasContent = !isBare;
+  let isBroken = false;
+  for (let line = first; line < last; line++) {
+    const text = line === first ? start : textOf(state, line);
+    const isOutside = (state.sCount[line] ?? 0) < state.blkIndent;
+    if (line > first && text === "") {
+      // TeX allows no empty line within a formula; around it, models write some.
+      isBroken ||= hasContent;
+      continue;
+    }
+    const at = positionOf(close, text);
+    if (isBroken && at !== 0) return null;
+    if (isOutside && !isBare) return null;
+    if (at >= 0) {
+      const hasWords = text.slice(at + close.length).trim() !== "";
+      if (line === first && hasWords) return null;
+      return { line: line + 1, hasWords, isOpen: false };
+    }
+    hasContent ||= line > first;
+  }
+  return mayGoOn(state, last) ? { line: last, hasWords: false, isOpen: true } : null;
+}
+
+function positionOf(close: string, text: string): number {
+  if (close !== "$$") return text.indexOf(close);
+  for (let at = text.indexOf("$$"); at >= 0; at = text.indexOf("$$", at + 1))
+    if (text[at - 1] !== "\\") return at;
+  return -1;
 }

@@ -1,0 +1,29 @@
+import type { StateBlock } from "markdown-it";
+
+/** The text may go on after this line, which is its last one. */
+export function mayGoOn(state: StateBlock, last: number): boolean {
+  return state.env["open"] === true && last === state.bMarks.length - 1;
+}
+
+/** A line without the marks and spaces of what it is in. */
+export function textOf(state: StateBlock, line: number): string {
+  return state.src
+    .slice((state.bMarks[line] ?? 0) + (state.tShift[line] ?? 0), state.eMarks[line])
+    .trimEnd();
+}
+
+/** The first line after a paragraph that goes on at `line`. */
+export function endOfParagraph(state: StateBlock, line: number, last: number): number {
+  const rules = state.md.block.ruler.getRules("paragraph");
+  const before = state.parentType;
+  state.parentType = "paragraph";
+  let next = line;
+  while (
+    next < last &&
+    !state.isEmpty(next) &&
+    !rules.some((rule) => rule(state, next, last, true))
+  )
+    next += 1;
+  state.parentType = before;
+  return next;
+}
