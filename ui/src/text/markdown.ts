@@ -1,5 +1,6 @@
 import markdownIt, { type MarkdownIt } from "markdown-it";
 import { escapeHtml, languageOf } from "./code";
+import { emphasis } from "./emphasis";
 import { languageName } from "./languages";
 import { address, withoutDeceptiveCharacters } from "./links";
 import { math } from "./math";
@@ -9,6 +10,7 @@ export const md: MarkdownIt = markdownIt({ html: false, linkify: true, breaks: t
 md.linkify.set({ fuzzyLink: false, fuzzyEmail: false });
 md.validateLink = (url) => address(url) !== null;
 md.use(math);
+md.use(emphasis);
 
 /** An image is never loaded: it becomes a link that says where it is. */
 md.renderer.rules.image = (tokens, at) => {
