@@ -4,12 +4,14 @@ import { emphasis } from "./emphasis";
 import { languageName } from "./languages";
 import { address, withoutDeceptiveCharacters } from "./links";
 import { math } from "./math";
+import { tags } from "./tags";
 
 /** The Markdown of answers: no raw HTML, no remote content, links only to plain addresses. */
 export const md: MarkdownIt = markdownIt({ html: false, linkify: true, breaks: true });
 md.linkify.set({ fuzzyLink: false, fuzzyEmail: false });
 md.validateLink = (url) => address(url) !== null;
 md.use(math);
+md.use(tags);
 md.use(emphasis);
 
 /** An image is never loaded: it becomes a link that says where it is. */
