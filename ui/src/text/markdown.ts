@@ -1,4 +1,5 @@
 import markdownIt, { type MarkdownIt } from "markdown-it";
+import { cells } from "./cells";
 import { escapeHtml, languageOf } from "./code";
 import { emphasis } from "./emphasis";
 import { languageName } from "./languages";
@@ -11,6 +12,7 @@ export const md: MarkdownIt = markdownIt({ html: false, linkify: true, breaks: t
 md.linkify.set({ fuzzyLink: false, fuzzyEmail: false });
 md.validateLink = (url) => address(url) !== null;
 md.use(math);
+md.use(cells);
 md.use(tags);
 md.use(emphasis);
 
@@ -32,12 +34,17 @@ md.renderer.rules.code_block = (tokens, at) => codeFigure(tokens[at]?.content ??
 md.renderer.rules["table_open"] = () => `<div class="table" tabindex="0"><table>\n`;
 md.renderer.rules["table_close"] = () => `</table></div>\n`;
 
+/** Characters of a cell that needs no second line. */
+const SHORT = 24;
+
 // Inline styles are not allowed, and that is how markdown-it aligns cells.
 for (const rule of ["th_open", "td_open"]) {
   md.renderer.rules[rule] = (tokens, at) => {
     const token = tokens[at];
     const side = /text-align:(\w+)/u.exec(String(token?.attrGet("style") ?? ""))?.[1];
-    return side ? `<${token?.tag} align="${side}">` : `<${token?.tag}>`;
+    const length = tokens[at + 1]?.content.length ?? 0;
+    const kind = length <= SHORT ? "" : ` class="long"`;
+    return `<${token?.tag}${side ? ` align="${side}"` : ""}${kind}>`;
   };
 }
 
