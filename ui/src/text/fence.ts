@@ -1,10 +1,85 @@
-import type { Token } from "markdown-it";
+import type { MarkdownIt, StateBlock, Token } from "markdown-it";
 import { languageOf } from "./code";
+import { mayGoOn, textOf } from "./lines";
+
+const FENCE = /^(`{3,}(?=[^`]*$)|~{3,})(.*)$/u;
+/** Text in these languages has fences of its own. */
+const NESTING = /^\s*(?:markdown|md|mdx)(?![^\s{])/iu;
+
+/** In a block of Markdown, fences with an info word open inner blocks, because models forget to make the outer fence longer. */
+export function fences(md: MarkdownIt): void {
+  md.block.ruler.before("fence", "markdown-fence", markdownFence, {
+    alt: ["paragraph", "reference", "blockquote", "list"],
+  });
+}
+
+function markdownFence(state: StateBlock, first: number, last: number, silent: boolean): boolean {
+  const [, markup = "", info = ""] = FENCE.exec(textOf(state, first)) ?? [];
+  const indent = (state.sCount[first] ?? 0) - state.blkIndent;
+  if (markup === "" || indent >= 4 || !NESTING.test(info)) return false;
+  if (silent) return true;
+  const lines = new FenceLines(markup, info);
+  let line = first + 1;
+  let closing = -1;
+  let lastBare = -1;
+  for (; line < last && closing < 0; line++) {
+    const text = textOf(state, line);
+    const before = (state.sCount[line] ?? 0) - state.blkIndent;
+    if (text !== "" && before < 0) break;
+    if (lines.closes(text, before)) closing = line;
+    else if (text === markup) lastBare = line;
+  }
+  // Where one end is missing, the last one that is there is better than none.
+  if (closing < 0 && !mayGoOn(state, line)) closing = lastBare;
+  const end = closing < 0 ? line : closing;
+  state.line = closing < 0 ? line : closing + 1;
+  const token = state.push("fence", "code", 0);
+  token.info = info;
+  token.content = state.getLines(first + 1, end, state.sCount[first] ?? 0, true);
+  token.markup = markup;
+  token.map = [first, state.line];
+  return true;
+}
+
+/** The lines of one block of code, until one closes it. */
+export class FenceLines {
+  #inner = 0;
+  readonly #nests: boolean;
+
+  /** `markup` and `info` are those of the opening fence. */
+  constructor(
+    private readonly markup: string,
+    private readonly info: string,
+  ) {
+    this.#nests = NESTING.test(info);
+  }
+
+  /** A reader in the same place, for a line that may still grow. */
+  copy(): FenceLines {
+    const copy = new FenceLines(this.markup, this.info);
+    copy.#inner = this.#inner;
+    return copy;
+  }
+
+  /** `line` has no indentation, `indent` spaces were before it; true for the line that closes the block. */
+  closes(line: string, indent: number): boolean {
+    if (!line.startsWith(this.markup) || (indent >= 4 && !this.#nests)) return false;
+    const [, mark = "", info = ""] = FENCE.exec(line) ?? [];
+    if (mark === "") return false;
+    if (info.trim() !== "") {
+      if (this.#nests) this.#inner += 1;
+      return false;
+    }
+    if (this.#inner === 0) return indent < 4;
+    this.#inner -= 1;
+    return false;
+  }
+}
 
 /** A block of code that is too long to be parsed at each update: its lines are read once, as they come. */
 export class LongFence {
   readonly language: string;
-  readonly #closing: RegExp;
+  readonly #fence: FenceLines;
   readonly #indent: number;
   #lines = "";
   #last = "";
@@ -16,8 +91,7 @@ export class LongFence {
     private at: number,
   ) {
     this.language = languageOf(opening);
-    const [mark = "`"] = opening.markup;
-    this.#closing = new RegExp(`^ {0,3}${mark}{${opening.markup.length},}[ \\t]*$`, "u");
+    this.#fence = new FenceLines(opening.markup, opening.info);
     this.#indent = indent;
   }
 
@@ -26,12 +100,12 @@ export class LongFence {
     for (let end = source.indexOf("\n", this.at); end >= 0; end = source.indexOf("\n", this.at)) {
       const line = source.slice(this.at, end);
       this.#last = "";
-      if (this.#closing.test(line)) return { at: end + 1, final: true };
+      if (this.#closes(line, this.#fence)) return { at: end + 1, final: true };
       this.#lines += `${this.#unindented(line)}\n`;
       this.at = end + 1;
     }
     const line = source.slice(this.at);
-    if (this.#closing.test(line)) {
+    if (this.#closes(line, this.#fence.copy())) {
       this.#last = "";
       return { at: source.length, final: false };
     }
@@ -42,6 +116,11 @@ export class LongFence {
   get code(): string {
     const code = this.#lines + this.#last;
     return code.endsWith("\n") ? code.slice(0, -1) : code;
+  }
+
+  #closes(line: string, fence: FenceLines): boolean {
+    const indent = line.search(/[^ ]|$/u);
+    return fence.closes(line.slice(indent).trimEnd(), indent);
   }
 
   #unindented(line: string): string {

@@ -2,6 +2,7 @@ import markdownIt, { type MarkdownIt } from "markdown-it";
 import { cells } from "./cells";
 import { escapeHtml, languageOf } from "./code";
 import { emphasis } from "./emphasis";
+import { fences } from "./fence";
 import { languageName } from "./languages";
 import { address, withoutDeceptiveCharacters } from "./links";
 import { math } from "./math";
@@ -15,6 +16,7 @@ md.use(math);
 md.use(cells);
 md.use(tags);
 md.use(emphasis);
+md.use(fences);
 
 /** An image is never loaded: it becomes a link that says where it is. */
 md.renderer.rules.image = (tokens, at) => {
