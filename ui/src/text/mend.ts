@@ -1,5 +1,9 @@
+import { FenceLines } from "./fence";
+
 /** A last line that is not yet what it will be: a list mark, a heading mark, a fence, a table's edge. */
-const UNDECIDED = /^\s*(?:\d{1,9}[.)]?|[-*+>_=~]+|#{1,6}|`{1,3}|\|.*)?$/u;
+const UNDECIDED =
+  /^\s*(?:\d{1,9}[.)]\s+|[-*+>_=~#:|]\s*)*(?:\d{1,9}[.)]?|`{1,3}|\[[ xX]?\]?)?\s*$/u;
+const TABLE_ROW = /^[\s>]*(?:[-*+]\s+)?\|/u;
 const DELIMITER_ROW = /^\s*\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*\|?\s*$/u;
 
 /**
@@ -11,29 +15,36 @@ export function mend(text: string): string {
   const last = lines.pop() ?? "";
   if (endsInFence(lines)) return text;
   lines.push(last);
-  if (UNDECIDED.test(last)) {
-    lines[lines.length - 1] = "";
-    return holdBackTable(lines).join("\n");
-  }
-  lines[lines.length - 1] = closeInline(last);
-  return lines.join("\n");
+  const closed = isUndecided(last) || fenceOf(last) ? last : closeInline(last);
+  if (!isUndecided(closed)) return [...lines.slice(0, -1), closed].join("\n");
+  lines[lines.length - 1] = "";
+  return holdBackTable(lines).join("\n");
+}
+
+const isUndecided = (line: string): boolean => UNDECIDED.test(line) || TABLE_ROW.test(line);
+
+/** The mark and the info of a fence; within items and quotations there are more marks before it. */
+function fenceOf(line: string): { markup: string; info: string } | null {
+  const text = line.replace(/^[\s>]*(?:(?:[-*+]|\d{1,9}[.)])\s+)?/u, "");
+  const [, markup, info = ""] = /^(`{3,}(?=[^`]*$)|~{3,})(.*)$/u.exec(text) ?? [];
+  return markup === undefined ? null : { markup, info };
 }
 
 function endsInFence(lines: string[]): boolean {
-  let fence = "";
+  let fence: FenceLines | null = null;
   for (const line of lines) {
-    const mark = /^\s*(`{3,}|~{3,})/u.exec(line)?.[1];
-    if (mark === undefined) continue;
-    if (fence === "") fence = mark;
-    else if (mark.startsWith(fence) && line.trim() === mark) fence = "";
+    const found = fenceOf(line);
+    if (found === null) continue;
+    if (fence === null) fence = new FenceLines(found.markup, found.info);
+    else if (fence.closes(found.markup + found.info.trim(), 0)) fence = null;
   }
-  return fence !== "";
+  return fence !== null;
 }
 
 /** A table's first row reads as text until the row below it says that it is a table. */
 function holdBackTable(lines: string[]): string[] {
   const from =
-    lines.findLastIndex((line, at) => at < lines.length - 1 && !line.startsWith("|")) + 1;
+    lines.findLastIndex((line, at) => at < lines.length - 1 && !TABLE_ROW.test(line)) + 1;
   const rows = lines.slice(from, -1);
   const below = rows[1] ?? "";
   const isTable = rows.length === 0 || (below.length < 1000 && DELIMITER_ROW.test(below));
@@ -56,7 +67,29 @@ function closeLink(line: string): string {
   return line;
 }
 
+const NAMES = ["br", "sub", "sup", "kbd", "mark", "u", "summary", "details"];
+const TAG_BEGUN = /<(?:!-{0,2}|\/?([a-z]{0,7})[\s/]?)$/iu;
+
+/** The line without a tag that is being written. */
+function withoutTag(line: string): string {
+  const [begun, name = ""] = TAG_BEGUN.exec(line) ?? [];
+  const isTag = NAMES.some((each) => each.startsWith(name.toLowerCase()));
+  return begun !== undefined && isTag ? line.slice(0, -begun.length) : line;
+}
+
+const PAIRED = /<(\/?)(sub|sup|kbd|mark|u|summary)>/giu;
+
+function closeTags(line: string): string {
+  let open = "";
+  for (const [, slash, name = ""] of line.matchAll(PAIRED)) open = slash === "" ? name : "";
+  return open === "" ? line : `${line}</${open}>`;
+}
+
 function closeInline(line: string): string {
+  return closeTags(closeMarks(withoutTag(line)));
+}
+
+function closeMarks(line: string): string {
   let mended = closeLink(line).replace(/(?:\*{1,2}|`)$/u, (mark, at: number) =>
     isOpening(line, mark, at) ? "" : mark,
   );
