@@ -6,7 +6,9 @@ import { fences } from "./fence";
 import { languageName } from "./languages";
 import { address, withoutDeceptiveCharacters } from "./links";
 import { math } from "./math";
+import { notes } from "./notes";
 import { tags } from "./tags";
+import { tasks } from "./tasks";
 
 /** The Markdown of answers: no raw HTML, no remote content, links only to plain addresses. */
 export const md: MarkdownIt = markdownIt({ html: false, linkify: true, breaks: true });
@@ -17,6 +19,8 @@ md.use(cells);
 md.use(tags);
 md.use(emphasis);
 md.use(fences);
+md.use(notes);
+md.use(tasks);
 
 /** An image is never loaded: it becomes a link that says where it is. */
 md.renderer.rules.image = (tokens, at) => {
