@@ -1,27 +1,33 @@
-//! JSON as other programs write it, as the UTF-8 that a parser takes: without a byte order mark, decoded from UTF-16, and
-//! with U+FFFD in the place of every unpaired surrogate. Programs that cut texts by UTF-16 units write such halves
-//! (`"\ud83d"`), and parsers refuse the whole file for one.
+//! JSON as other programs write it, as the UTF-8 that a parser takes: without a byte order mark, decoded from UTF-16, with
+//! U+FFFD in the place of every unpaired surrogate and of bytes that are no UTF-8, and with `null` in the place of numbers
+//! that are out of range. Programs that cut texts by UTF-16 units write such halves (`"\ud83d"`), and parsers refuse the
+//! whole file for one of these.
 
 #![warn(missing_docs)]
 
 mod escapes;
+mod numbers;
 mod utf16;
+mod utf8;
 
 use std::io::{self, BufRead, Read};
 
 use escapes::Escapes;
+use numbers::Numbers;
+use utf8::Utf8;
 use utf16::Utf16;
 
 /// Bytes that are read at once.
 const CHUNK: usize = 1 << 16;
 
-/// Input as UTF-8, with every unpaired surrogate replaced.
+/// Input as UTF-8, with all replaced that no parser takes.
 pub struct JsonText<R> {
     input: R,
     chunk: Vec<u8>,
     /// `None` until the first bytes are read.
     encoding: Option<Encoding>,
     escapes: Escapes,
+    numbers: Numbers,
     text: Vec<u8>,
     /// How much of `text` is consumed.
     at: usize,
@@ -29,8 +35,24 @@ pub struct JsonText<R> {
 }
 
 enum Encoding {
-    Utf8,
+    Utf8(Utf8),
     Utf16(Utf16),
+}
+
+impl Encoding {
+    fn push(&mut self, bytes: &[u8], out: &mut String) {
+        match self {
+            Encoding::Utf8(utf8) => utf8.push(bytes, out),
+            Encoding::Utf16(utf16) => utf16.push(bytes, out),
+        }
+    }
+
+    fn end(&mut self, out: &mut String) {
+        match self {
+            Encoding::Utf8(utf8) => utf8.end(out),
+            Encoding::Utf16(utf16) => utf16.end(out),
+        }
+    }
 }
 
 impl<R: Read> JsonText<R> {
@@ -45,9 +67,18 @@ impl<R: Read> JsonText<R> {
             chunk: vec![0; bytes],
             encoding: None,
             escapes: Escapes::default(),
+            numbers: Numbers::default(),
             text: Vec::new(),
             at: 0,
             is_at_end: false,
+        }
+    }
+
+    /// How many sequences of bytes were no UTF-8 so far, and became U+FFFD.
+    pub fn replaced(&self) -> usize {
+        match &self.encoding {
+            Some(Encoding::Utf8(utf8)) => utf8.replaced,
+            _ => 0,
         }
     }
 
@@ -65,30 +96,29 @@ impl<R: Read> JsonText<R> {
         self.text.clear();
         self.at = 0;
         let mut begin = 0;
-        if self.encoding.is_none() {
+        let encoding = self.encoding.get_or_insert_with(|| {
             let (encoding, mark) = match &self.chunk[..read] {
-                [0xef, 0xbb, 0xbf, ..] => (Encoding::Utf8, 3),
+                [0xef, 0xbb, 0xbf, ..] => (Encoding::Utf8(Utf8::default()), 3),
                 [0xff, 0xfe, ..] => (Encoding::Utf16(Utf16::new(u16::from_le_bytes)), 2),
                 [0xfe, 0xff, ..] => (Encoding::Utf16(Utf16::new(u16::from_be_bytes)), 2),
-                _ => (Encoding::Utf8, 0),
+                _ => (Encoding::Utf8(Utf8::default()), 0),
             };
-            self.encoding = Some(encoding);
             begin = mark;
-        }
-        let chunk = &self.chunk[begin..read];
-        match &mut self.encoding {
-            Some(Encoding::Utf16(utf16)) => {
-                let mut decoded = String::with_capacity(chunk.len());
-                utf16.push(chunk, &mut decoded);
-                if self.is_at_end {
-                    utf16.end(&mut decoded);
-                }
-                self.escapes.push(decoded.as_bytes(), &mut self.text);
-            }
-            _ => self.escapes.push(chunk, &mut self.text),
-        }
+            encoding
+        });
+        let mut decoded = String::with_capacity(read);
+        encoding.push(&self.chunk[begin..read], &mut decoded);
+        let mut escaped = Vec::with_capacity(decoded.len());
         if self.is_at_end {
-            self.escapes.end(&mut self.text);
+            encoding.end(&mut decoded);
+        }
+        self.escapes.push(decoded.as_bytes(), &mut escaped);
+        if self.is_at_end {
+            self.escapes.end(&mut escaped);
+        }
+        self.numbers.push(&escaped, &mut self.text);
+        if self.is_at_end {
+            self.numbers.end(&mut self.text);
         }
         Ok(())
     }
@@ -172,6 +202,50 @@ mod tests {
             (r#""\ud83d\"#, r#""\ufffd\"#),
             ("\"\\", "\"\\"),
             ("", ""),
+        ] {
+            assert_eq!(read(json.as_bytes()), expected, "{json}");
+        }
+    }
+
+    #[test]
+    fn bytes_that_are_no_utf_8_are_replaced_and_counted() {
+        for (bytes, expected, replaced) in [
+            (&b"\"Gr\xf6\xdfe\""[..], "\"Gr\u{fffd}\u{fffd}e\"", 2),
+            ("\"Größe, 鳥, 😀\"".as_bytes(), "\"Größe, 鳥, 😀\"", 0),
+            (b"\"\xe2\x82\" \xe2\x82\xac", "\"\u{fffd}\" €", 1),
+            (b"\"a\xf0\x9f\x98", "\"a\u{fffd}", 1),
+            (b"\x80\xff\xc0", "\u{fffd}\u{fffd}\u{fffd}", 3),
+        ] {
+            assert_eq!(read(bytes), expected, "{bytes:x?}");
+            let mut input = JsonText::in_chunks(bytes, 3);
+            input.read_to_end(&mut Vec::new()).expect("read");
+            assert_eq!(input.replaced(), replaced, "{bytes:x?}");
+        }
+    }
+
+    #[test]
+    fn numbers_that_no_parser_takes_are_null() {
+        let digits = "9".repeat(400);
+        for (json, expected) in [
+            (
+                "[1e999, -1E+400, 1e308, 1e-999]",
+                "[null, null, 1e308, 1e-999]".to_owned(),
+            ),
+            ("{\"a\":1e999}", "{\"a\":null}".to_owned()),
+            (
+                "[NaN,Infinity,-Infinity,true]",
+                "[null,null,null,true]".to_owned(),
+            ),
+            (
+                "[\"1e999\", \"\\\" NaN\", \"\\\\\", 1e999]",
+                "[\"1e999\", \"\\\" NaN\", \"\\\\\", null]".to_owned(),
+            ),
+            ("1e999", "null".to_owned()),
+            ("-", "-".to_owned()),
+            ("\"no end\n 1e999", "\"no end\n null".to_owned()),
+            (&format!("[{digits}]"), "[null]".to_owned()),
+            (&format!("[0.{digits}]"), format!("[0.{digits}]")),
+            (&"9".repeat(10_000), "9".repeat(10_000)),
         ] {
             assert_eq!(read(json.as_bytes()), expected, "{json}");
         }
