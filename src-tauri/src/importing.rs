@@ -93,6 +93,16 @@ fn unread(tally: &Tally) -> String {
         sentences +=
             &format!(" {count} {messages} in {chats} could not be read and {were} left out.");
     }
+    let Omissions { count, .. } = tally.replaced;
+    if count > 0 {
+        let (characters, stand) = if count == 1 {
+            ("character", "stands as �")
+        } else {
+            ("characters", "stand as �")
+        };
+        let (count, files) = (figures::count(count), names(&tally.replaced));
+        sentences += &format!(" {count} {characters} in {files} could not be read and {stand}.");
+    }
     let others = [
         (
             &tally.unread_chats,
@@ -206,6 +216,7 @@ mod tests {
             unread_chats: left_out(19, &["number 2 in c.json", "“Trees”"], 17),
             large_chats: left_out(1, &["“All”"], 0),
             unknown_files: left_out(2, &["a.jsonl", "b.jsonl"], 0),
+            replaced: left_out(1204, &["c.json"], 0),
             ..Tally::default()
         };
         let counts = ImportCounts {
@@ -215,6 +226,7 @@ mod tests {
         assert_eq!(
             Imported::of(&tally, counts).message,
             "Imported 2 chats. 1 message in “Birds” could not be read and was left out. \
+             1,204 characters in c.json could not be read and stand as �. \
              19 chats could not be read and were left out: number 2 in c.json, “Trees” and 17 more. \
              1 chat has more in it than can be kept here and was left out: “All”. \
              2 files have no chats that Goldcrest can read: a.jsonl and b.jsonl."

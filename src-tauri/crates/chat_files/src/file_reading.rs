@@ -33,6 +33,8 @@ pub struct Tally {
     pub large_chats: Omissions,
     /// Files of a folder or an archive that have no chats of a known program.
     pub unknown_files: Omissions,
+    /// Sequences of bytes that are no UTF-8 and became U+FFFD, by their files.
+    pub replaced: Omissions,
 }
 
 /// Items that an import leaves out.
@@ -138,6 +140,13 @@ impl FileReading<'_> {
             Outcome::Empty => tally.empty += 1,
         }
         Ok(())
+    }
+
+    /// Counts what became U+FFFD of a file.
+    pub fn replaced(&mut self, count: usize, file: &str) {
+        if count > 0 {
+            self.tally.replaced.add(count, file.to_owned());
+        }
     }
 
     pub fn source(&mut self, source: Source) {

@@ -134,11 +134,17 @@ fn read_entry<'a>(
     };
     let folder = thread.rsplit('/').nth(1).unwrap_or_default();
     let input = container.open(thread, &counter).map_err(failed)?;
-    let thread = jan::Thread::read(JsonText::new(input)).map_err(failed)?;
+    let mut input = JsonText::new(input);
+    let thread = jan::Thread::read(&mut input).map_err(failed)?;
+    reading.replaced(input.replaced(), inside);
+    drop(input);
     let chat = match messages {
         Some(messages) => {
             let input = container.open(messages, &counter).map_err(failed)?;
-            thread.chat(folder, Some(&mut JsonText::new(input)), reading.zone)
+            let mut input = JsonText::new(input);
+            let chat = thread.chat(folder, Some(&mut input), reading.zone);
+            reading.replaced(input.replaced(), inside);
+            chat
         }
         None => thread.chat(folder, None, reading.zone),
     };
@@ -163,10 +169,12 @@ fn read_stream(
     let first = serde_json::from_slice::<FirstLine>(first_line).unwrap_or_default();
     if first.format.as_deref() == Some(jsonl::NAME) {
         reading.source(Source::Goldcrest);
-        return jsonl::read(name, &mut input, reading);
+        jsonl::read(name, &mut input, reading)?;
+    } else if let Some(b'{' | b'[') = begin.trim_ascii_start().first() {
+        foreign::read(name, &mut input, reading)?;
+    } else {
+        return Err(ReadError::Unknown { file });
     }
-    match begin.trim_ascii_start().first() {
-        Some(b'{' | b'[') => foreign::read(name, input, reading),
-        _ => Err(ReadError::Unknown { file }),
-    }
+    reading.replaced(input.replaced(), name);
+    Ok(())
 }

@@ -471,3 +471,41 @@ fn half_a_pair_in_our_own_format_is_replaced() {
     assert_eq!(titles(&found), ["cut \u{fffd}"]);
     assert_eq!(outline(&found.chats[0]), ["*->1 user: \u{fffd} 😀"]);
 }
+
+#[test]
+fn bytes_that_are_no_text_are_replaced_and_named() {
+    let mut bytes = text_of(&json!([pair("Odd", |_| {}), pair("Good", |_| {})])).into_bytes();
+    let at = bytes.windows(6).position(|it| it == b"Answer").unwrap();
+    bytes[at + 1] = 0xff;
+    let found = read_text("c.json", &bytes).unwrap();
+    assert_eq!(titles(&found), ["Odd", "Good"]);
+    assert!(outline(&found.chats[0])[1].ends_with("A\u{fffd}swer"));
+    assert_eq!(found.tally.replaced, left_out(1, &["c.json"]));
+
+    let mut own = b"{\"format\":\"goldcrest-chats\",\"version\":1}\n{\"chat\":{\"uid\":\"u\",\"title\":\"Gr\xf6\xdfe\",\"today\":\"2026-03-05\",\"createdAt\":1,\"updatedAt\":2}}\n".to_vec();
+    own.extend_from_slice(b"{\"end\":{\"chats\":1,\"messages\":0}}\n");
+    let found = read_text("a.jsonl", &own).unwrap();
+    assert_eq!(titles(&found), ["Gr\u{fffd}\u{fffd}e"]);
+    assert_eq!(found.tally.replaced, left_out(2, &["a.jsonl"]));
+
+    let (thread, messages) = jan();
+    let (_folder, path) = jan_folder(&[("a", &thread.to_string(), "")]);
+    let mut bytes = lines(&messages).into_bytes();
+    let at = bytes.windows(3).position(|it| it == b"gra").unwrap();
+    bytes[at] = 0xc3;
+    fs::write(path.join("threads/a/messages.jsonl"), bytes).unwrap();
+    assert_eq!(read_files(&[path]).unwrap().tally.replaced.count, 1);
+}
+
+#[test]
+fn a_number_out_of_range_is_absent() {
+    let chats = json!([
+        pair("Odd", |it| it["create_time"] = json!("when")),
+        pair("Good", |_| {})
+    ]);
+    for number in ["1e999", "-1e999", "NaN", "Infinity"] {
+        let found = read_text("c.json", chats.to_string().replace("\"when\"", number)).unwrap();
+        assert_eq!(titles(&found), ["Odd", "Good"], "{number}");
+        assert_eq!(found.chats[0].messages.len(), 2);
+    }
+}
