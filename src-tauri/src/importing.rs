@@ -119,6 +119,11 @@ fn unread(tally: &Tally) -> String {
             "file has no chats that Goldcrest can read",
             "files have no chats that Goldcrest can read",
         ),
+        (
+            &tally.damaged_files,
+            "file is damaged and could not be read to its end",
+            "files are damaged and could not be read to their ends",
+        ),
     ];
     for (left_out, one, several) in others.iter().filter(|(left_out, ..)| left_out.count > 0) {
         let words = if left_out.count == 1 { one } else { several };
@@ -216,6 +221,7 @@ mod tests {
             unread_chats: left_out(19, &["number 2 in c.json", "“Trees”"], 17),
             large_chats: left_out(1, &["“All”"], 0),
             unknown_files: left_out(2, &["a.jsonl", "b.jsonl"], 0),
+            damaged_files: left_out(1, &["c.json after line 1, column 812"], 0),
             replaced: left_out(1204, &["c.json"], 0),
             ..Tally::default()
         };
@@ -229,7 +235,8 @@ mod tests {
              1,204 characters in c.json could not be read and stand as �. \
              19 chats could not be read and were left out: number 2 in c.json, “Trees” and 17 more. \
              1 chat has more in it than can be kept here and was left out: “All”. \
-             2 files have no chats that Goldcrest can read: a.jsonl and b.jsonl."
+             2 files have no chats that Goldcrest can read: a.jsonl and b.jsonl. \
+             1 file is damaged and could not be read to its end: c.json after line 1, column 812."
         );
     }
 }

@@ -33,6 +33,8 @@ pub struct Tally {
     pub large_chats: Omissions,
     /// Files of a folder or an archive that have no chats of a known program.
     pub unknown_files: Omissions,
+    /// Files of which the rest is damaged, each with the place.
+    pub damaged_files: Omissions,
     /// Sequences of bytes that are no UTF-8 and became U+FFFD, by their files.
     pub replaced: Omissions,
 }

@@ -4,6 +4,7 @@
 pub(crate) mod chatgpt;
 pub(crate) mod claude;
 pub(crate) mod draft;
+mod elements;
 pub(crate) mod foreign;
 pub(crate) mod jan;
 pub(crate) mod lm_studio;

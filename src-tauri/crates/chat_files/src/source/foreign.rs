@@ -1,67 +1,103 @@
 //! JSON of other programs: a chat, a list of them, or several of either behind one another. Which program it was is seen from
 //! the keys.
 
-use std::fmt;
 use std::io::BufRead;
 
-use serde::de::value::MapAccessDeserializer;
-use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde::de::DeserializeSeed;
 
 use super::draft::{ForeignChat, Outcome};
+use super::elements::{Elements, NextElement, Position};
 use super::value::{Budget, ForeignValue, ValueSeed};
 use super::{Source, chatgpt, claude, lm_studio, openai};
 use crate::file_reading::{FileReading, Omissions};
+use crate::input::Refusal;
 use crate::read_error::ReadError;
 
 /// Values that are looked at before a file is taken for one of no known program.
 const UNKNOWN_VALUES: usize = 1000;
 
+/// Reads the chats of a file. A value that cannot be parsed is left out where its end is found; else what follows is.
 pub(crate) fn read(
     name: &str,
     input: impl BufRead,
     reading: &mut FileReading<'_>,
 ) -> Result<(), ReadError> {
-    let mut json = serde_json::Deserializer::from_reader(input);
-    let mut found = ChatVisitor {
+    let mut elements = Elements::new(input);
+    let mut found = FoundChats {
         name,
         reading,
         chats: 0,
         values: 0,
         unread: Omissions::default(),
-        error: None,
     };
-    let read = loop {
-        match json.end() {
-            Ok(()) => break Ok(()),
-            Err(error) if error.is_io() => break Err(error),
-            // There is more.
-            Err(_) => {}
+    let file = || name.to_owned();
+    let failed = |error| ReadError::input(name, &error);
+    let mut damage: Option<Position> = None;
+    let lost = loop {
+        match elements.next().map_err(failed)? {
+            NextElement::Value => {}
+            NextElement::Stray => continue,
+            NextElement::End => break None,
+            NextElement::CutOff if damage.is_none() => {
+                return Err(ReadError::CutOff { file: file() });
+            }
+            NextElement::CutOff => break damage,
         }
-        if let Err(error) = json.deserialize_any(&mut found) {
-            break Err(error);
+        let budget = Budget::default();
+        let error = match parse(&mut elements, &budget) {
+            Ok(chat) => {
+                found.take(&chat, &budget)?;
+                continue;
+            }
+            Err(error) if error.is_io() => return Err(ReadError::json(name, error)),
+            Err(error) => error,
+        };
+        if error.is_eof() && damage.is_none() && elements.is_at_end().map_err(failed)? {
+            return Err(ReadError::CutOff { file: file() });
+        }
+        let place = elements.position();
+        damage.get_or_insert(place);
+        match elements.skip() {
+            Ok(true) => found.leave_out()?,
+            Ok(false) => break Some(place),
+            Err(error) => match Refusal::of(&error) {
+                Some(Refusal::ChatTooLarge) => break Some(place),
+                _ => return Err(failed(error)),
+            },
         }
     };
-    if let Some(error) = found.error.take() {
-        return Err(error);
-    }
-    let (chats, values, unread) = (found.chats, found.values, found.unread);
-    let file = name.to_owned();
-    match read {
-        Err(error) if error.is_io() || error.is_eof() || chats > 0 => {
-            Err(ReadError::json(name, error))
+    let FoundChats {
+        chats,
+        values,
+        unread,
+        ..
+    } = found;
+    if chats > 0 {
+        reading.tally.unread_chats.append(unread);
+        if let Some(place) = lost {
+            let place = format!("{name} after {place}");
+            reading.tally.damaged_files.add(1, place);
         }
-        Err(_) => Err(ReadError::Unknown { file }),
-        Ok(()) if values == 0 => Err(ReadError::Empty { file }),
-        Ok(()) if chats == 0 => Err(ReadError::Unknown { file }),
-        Ok(()) => {
-            reading.tally.unread_chats.append(unread);
-            Ok(())
-        }
+        return Ok(());
     }
+    if values == 0 && damage.is_none() {
+        return Err(ReadError::Empty { file: file() });
+    }
+    Err(ReadError::Unknown { file: file() })
 }
 
-/// Takes the chats of a file one at a time.
-struct ChatVisitor<'a, 'r> {
+fn parse(
+    elements: &mut Elements<impl BufRead>,
+    budget: &Budget,
+) -> Result<ForeignValue, serde_json::Error> {
+    let mut json = serde_json::Deserializer::from_reader(elements.value());
+    let value = ValueSeed::new(budget).deserialize(&mut json)?;
+    json.end()?;
+    Ok(value)
+}
+
+/// The chats of a file so far.
+struct FoundChats<'a, 'r> {
     name: &'a str,
     reading: &'a mut FileReading<'r>,
     /// Chats of a program that is known.
@@ -70,27 +106,19 @@ struct ChatVisitor<'a, 'r> {
     values: usize,
     /// Those that are none.
     unread: Omissions,
-    /// Why it ended; serde's own error only stops the reading.
-    error: Option<ReadError>,
 }
 
-impl ChatVisitor<'_, '_> {
-    fn take<E: Error>(&mut self, chat: &ForeignValue, budget: &Budget) -> Result<(), E> {
-        self.values += 1;
-        let taken = match self.read(chat) {
-            Some((source, mut read)) => {
-                self.chats += 1;
-                if budget.is_spent() {
-                    read.outcome = Outcome::TooLarge;
-                }
-                self.reading.foreign(source, read)
-            }
-            None => self.pass_over(),
+impl FoundChats<'_, '_> {
+    fn take(&mut self, chat: &ForeignValue, budget: &Budget) -> Result<(), ReadError> {
+        let Some((source, mut read)) = self.read(chat) else {
+            return self.leave_out();
         };
-        taken.map_err(|error| {
-            self.error = Some(error);
-            E::custom("stopped")
-        })
+        self.values += 1;
+        self.chats += 1;
+        if budget.is_spent() {
+            read.outcome = Outcome::TooLarge;
+        }
+        self.reading.foreign(source, read)
     }
 
     fn read(&self, chat: &ForeignValue) -> Option<(Source, ForeignChat)> {
@@ -108,8 +136,9 @@ impl ChatVisitor<'_, '_> {
         }
     }
 
-    /// A value that is no chat of a known program.
-    fn pass_over(&mut self) -> Result<(), ReadError> {
+    /// Counts a value that is no chat of a known program, or cannot be parsed.
+    fn leave_out(&mut self) -> Result<(), ReadError> {
+        self.values += 1;
         self.reading.counter.begin_chat();
         let place = format!("number {} in {}", figures::count(self.values), self.name);
         self.unread.add(1, place);
@@ -118,62 +147,5 @@ impl ChatVisitor<'_, '_> {
             return Err(ReadError::Unknown { file });
         }
         Ok(())
-    }
-
-    fn take_other<E: Error>(&mut self) -> Result<(), E> {
-        self.take(&ForeignValue::Null, &Budget::default())
-    }
-}
-
-impl<'de> Visitor<'de> for &mut ChatVisitor<'_, '_> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a chat, or a list of chats")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<(), A::Error> {
-        let budget = Budget::default();
-        let chat = ValueSeed::new(&budget).deserialize(MapAccessDeserializer::new(map))?;
-        self.take(&chat, &budget)
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
-        while list.next_element_seed(&mut *self)?.is_some() {}
-        Ok(())
-    }
-
-    fn visit_unit<E: Error>(self) -> Result<(), E> {
-        self.take_other()
-    }
-
-    fn visit_bool<E: Error>(self, _: bool) -> Result<(), E> {
-        self.take_other()
-    }
-
-    fn visit_i64<E: Error>(self, _: i64) -> Result<(), E> {
-        self.take_other()
-    }
-
-    fn visit_u64<E: Error>(self, _: u64) -> Result<(), E> {
-        self.take_other()
-    }
-
-    fn visit_f64<E: Error>(self, _: f64) -> Result<(), E> {
-        self.take_other()
-    }
-
-    fn visit_str<E: Error>(self, _: &str) -> Result<(), E> {
-        self.take_other()
-    }
-}
-
-impl<'de> DeserializeSeed<'de> for &mut ChatVisitor<'_, '_> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        let budget = Budget::default();
-        let chat = ValueSeed::new(&budget).deserialize(deserializer)?;
-        self.take(&chat, &budget)
     }
 }

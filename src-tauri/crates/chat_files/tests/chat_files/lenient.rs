@@ -65,7 +65,7 @@ fn each_as_another(value: &Value, mut each: impl FnMut(&str, &Value)) {
     }
 }
 
-fn titles(found: &Found) -> Vec<&str> {
+pub fn titles(found: &Found) -> Vec<&str> {
     found
         .chats
         .iter()
@@ -172,7 +172,7 @@ fn each_field_of_jan_may_be_anything() {
     });
 }
 
-fn left_out(count: usize, names: &[&str]) -> Omissions {
+pub fn left_out(count: usize, names: &[&str]) -> Omissions {
     Omissions {
         count,
         names: names.iter().map(|name| (*name).to_owned()).collect(),
@@ -181,7 +181,7 @@ fn left_out(count: usize, names: &[&str]) -> Omissions {
 }
 
 /// A question and its answer, of which `change` makes something else.
-fn pair(title: &str, change: impl Fn(&mut Value)) -> Value {
+pub fn pair(title: &str, change: impl Fn(&mut Value)) -> Value {
     let mapping: serde_json::Map<String, Value> = [
         node("root", None, &["q"], &Value::Null),
         node("q", Some("root"), &["a"], &said("user", "Question")),

@@ -7,6 +7,7 @@ mod damaged;
 mod documents;
 mod foreign;
 mod lenient;
+mod resuming;
 mod writing;
 
 use std::fs;

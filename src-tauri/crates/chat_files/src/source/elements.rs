@@ -1,0 +1,179 @@
+//! The values of a JSON file, one at a time: those of a list, or values that stand behind one another. Where one cannot be
+//! parsed, its end is found by its brackets, and the next one is read.
+
+use std::io::{self, BufRead, Read};
+
+/// A file on its way to a parser, a value at a time.
+pub(crate) struct Elements<R> {
+    input: R,
+    /// Whether a list has begun that has not ended.
+    in_list: bool,
+    at: Position,
+    value: ValueScan,
+}
+
+/// What comes next in a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NextElement {
+    /// A value, for [`Elements::value`].
+    Value,
+    /// What can be between no values, which is passed over.
+    Stray,
+    End,
+    /// The file ends within a list.
+    CutOff,
+}
+
+/// A place in a file, as far as it is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Position {
+    line: u64,
+    column: u64,
+}
+
+impl std::fmt::Display for Position {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "line {}, column {}", self.line, self.column)
+    }
+}
+
+/// The part of a value that is read.
+#[derive(Default)]
+struct ValueScan {
+    begun: bool,
+    ended: bool,
+    /// Brackets that are open.
+    depth: u64,
+    in_string: bool,
+    is_escaped: bool,
+}
+
+impl ValueScan {
+    /// Returns whether the value ended before this byte.
+    fn ends_before(&self, byte: u8) -> bool {
+        let is_within = self.depth > 0 || self.in_string || !self.begun;
+        self.ended || !is_within && (byte.is_ascii_whitespace() || b",:[]{}\"".contains(&byte))
+    }
+
+    fn take(&mut self, byte: u8) {
+        self.begun = true;
+        if self.in_string {
+            match byte {
+                _ if self.is_escaped => self.is_escaped = false,
+                b'\\' => self.is_escaped = true,
+                // A string ends at its line at the latest: its quotation mark may be lost.
+                b'"' | b'\n' => self.in_string = false,
+                _ => return,
+            }
+            self.ended = !self.in_string && self.depth == 0;
+            return;
+        }
+        match byte {
+            b'"' => self.in_string = true,
+            b'{' | b'[' => self.depth += 1,
+            b'}' | b']' => {
+                self.depth -= 1;
+                self.ended = self.depth == 0;
+            }
+            _ => {}
+        }
+    }
+}
+
+impl<R: BufRead> Elements<R> {
+    pub fn new(input: R) -> Elements<R> {
+        Elements {
+            input,
+            in_list: false,
+            at: Position { line: 1, column: 0 },
+            value: ValueScan::default(),
+        }
+    }
+
+    /// Goes on to what follows the value that was read.
+    pub fn next(&mut self) -> io::Result<NextElement> {
+        loop {
+            let Some(byte) = self.peek()? else {
+                return Ok(if self.in_list {
+                    NextElement::CutOff
+                } else {
+                    NextElement::End
+                });
+            };
+            match byte {
+                b'[' if !self.in_list => self.in_list = true,
+                b']' if self.in_list => self.in_list = false,
+                b',' if self.in_list => {}
+                b',' | b':' | b']' | b'}' => {
+                    self.pass(byte);
+                    return Ok(NextElement::Stray);
+                }
+                _ if byte.is_ascii_whitespace() => {}
+                _ => {
+                    self.value = ValueScan::default();
+                    return Ok(NextElement::Value);
+                }
+            }
+            self.pass(byte);
+        }
+    }
+
+    /// The value that comes next, of which some may be read.
+    pub fn value(&mut self) -> Element<'_, R> {
+        Element(self)
+    }
+
+    /// Passes over the rest of the value. Returns whether its end was found.
+    pub fn skip(&mut self) -> io::Result<bool> {
+        io::copy(&mut self.value(), &mut io::sink())?;
+        Ok(self.value.depth == 0 && !self.value.in_string)
+    }
+
+    /// Returns whether there is no more of the file.
+    pub fn is_at_end(&mut self) -> io::Result<bool> {
+        Ok(self.peek()?.is_none())
+    }
+
+    pub fn position(&self) -> Position {
+        self.at
+    }
+
+    #[inline]
+    fn peek(&mut self) -> io::Result<Option<u8>> {
+        Ok(self.input.fill_buf()?.first().copied())
+    }
+
+    #[inline]
+    fn pass(&mut self, byte: u8) {
+        self.input.consume(1);
+        if byte == b'\n' {
+            self.at.line += 1;
+            self.at.column = 0;
+        } else {
+            self.at.column += 1;
+        }
+    }
+}
+
+/// A value, which ends where its brackets do.
+pub(crate) struct Element<'e, R>(&'e mut Elements<R>);
+
+impl<R: BufRead> Read for Element<'_, R> {
+    #[inline]
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let elements = &mut *self.0;
+        let mut read = 0;
+        for place in buffer {
+            match elements.peek()? {
+                Some(byte) if !elements.value.ends_before(byte) => {
+                    elements.value.take(byte);
+                    elements.pass(byte);
+                    *place = byte;
+                    read += 1;
+                }
+                _ => break,
+            }
+        }
+        Ok(read)
+    }
+}
