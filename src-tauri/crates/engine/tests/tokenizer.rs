@@ -228,7 +228,7 @@ fn damaged_vocabularies_are_errors_that_name_the_fault() {
     let cases = [
         ("tokenizer.ggml.model", text("llama"), "`llama`"),
         ("tokenizer.ggml.model", None, "`(none)`"),
-        ("tokenizer.ggml.pre", text("qwen2"), "`qwen2`"),
+        ("tokenizer.ggml.pre", text("deepseek-llm"), "`deepseek-llm`"),
         ("tokenizer.ggml.tokens", None, "`tokenizer.ggml.tokens`"),
         (
             "tokenizer.ggml.token_type",
@@ -287,22 +287,33 @@ fn damaged_vocabularies_are_errors_that_name_the_fault() {
         let long = error.is_some_and(|error| error.contains("token 258 is absurdly long"));
         assert_eq!(long, refused, "a control token of {length} bytes");
     }
-    let bytes: Vec<String> = byte_alphabet()
-        .into_iter()
-        .skip(1)
-        .map(String::from)
-        .collect();
-    let types = vec![1; bytes.len()];
-    let mut fields = fields();
-    fields.retain(|(key, _)| !["tokenizer.ggml.tokens", "tokenizer.ggml.token_type"].contains(key));
-    fields.push(("tokenizer.ggml.tokens", Field::Strings(bytes)));
-    fields.push(("tokenizer.ggml.token_type", Field::I32s(types)));
-    fields.retain(|(key, _)| {
-        *key != "tokenizer.ggml.merges" && *key != "tokenizer.ggml.eos_token_id"
-    });
-    fields.push(("tokenizer.ggml.merges", Field::Strings(Vec::new())));
-    let message = load(fields).expect_err("a byte is missing").to_string();
-    assert!(message.contains("byte 0x00"), "{message}");
+}
+
+#[test]
+fn a_control_character_without_a_token_is_left_out_and_a_letter_is_an_error() {
+    let without = |missing: u8| {
+        let alphabet = byte_alphabet().into_iter().enumerate();
+        let bytes: Vec<String> = alphabet
+            .filter(|&(byte, _)| byte != usize::from(missing))
+            .map(|(_, token)| token.to_string())
+            .collect();
+        let types = vec![1; bytes.len()];
+        let replaced = [
+            ("tokenizer.ggml.tokens", Field::Strings(bytes)),
+            ("tokenizer.ggml.token_type", Field::I32s(types)),
+            ("tokenizer.ggml.merges", Field::Strings(Vec::new())),
+        ];
+        let mut fields = fields();
+        fields.retain(|(key, _)| {
+            *key != "tokenizer.ggml.eos_token_id" && !replaced.iter().any(|(other, _)| key == other)
+        });
+        fields.extend(replaced);
+        load(fields)
+    };
+    let tokenizer = without(4).expect("SmolLM2 has no token for it");
+    assert_eq!(tokenizer.decode(&tokenizer.encode("a\u{4}b", false)), "ab");
+    let message = without(b'a').expect_err("a byte is missing").to_string();
+    assert!(message.contains("byte 0x61"), "{message}");
 }
 
 #[test]

@@ -7,6 +7,7 @@ mod byte_alphabet;
 mod error;
 mod pieces;
 mod specials;
+mod split;
 mod text_chunks;
 mod vocabulary;
 
@@ -23,6 +24,7 @@ pub use error::TokenizerError;
 pub use pieces::Decoder;
 use pieces::Pieces;
 pub(crate) use specials::Specials;
+use split::WordSplit;
 use vocabulary::{TokenType, Vocabulary};
 
 /// The tags before and after the thinking.
@@ -39,10 +41,11 @@ const TURN_ENDS: [&str; 4] = [
 /// A model's vocabulary with everything needed to encode and decode.
 pub struct Tokenizer {
     bpe: tokenizers::Tokenizer,
+    split: &'static WordSplit,
     pieces: Pieces,
     specials: Specials,
     /// Token of each byte, for the encoder's byte fallback.
-    bytes: Box<[u32; 256]>,
+    bytes: Box<[Option<u32>; 256]>,
     turn_ends: Vec<u32>,
     suppressed: Vec<u32>,
     bos: Option<u32>,
@@ -63,7 +66,7 @@ impl Tokenizer {
     /// The tokenizer of a `tokenizer.json` in the format of the tokenizers library.
     ///
     /// # Errors
-    /// When it is not byte-level BPE with Llama 3's split, or is damaged.
+    /// When it is not byte-level BPE with a known split, or is damaged.
     pub fn from_json(json: &[u8]) -> Result<Self, TokenizerError> {
         Self::new(Vocabulary::from_json(json)?)
     }
@@ -99,19 +102,21 @@ impl Tokenizer {
             .vocab_and_merges(normal, vocabulary.merges)
             .build()
             .map_err(encoder)?;
-        let split = Split::new(
-            SplitPattern::Regex(vocabulary::SPLIT.to_owned()),
-            SplitDelimiterBehavior::Isolated,
-            false,
-        )
-        .map_err(encoder)?;
+        let split = vocabulary.split;
+        let mut steps = Vec::new();
+        for pattern in split.patterns {
+            let pattern = SplitPattern::Regex((*pattern).to_owned());
+            let step = Split::new(pattern, SplitDelimiterBehavior::Isolated, false);
+            steps.push(PreTokenizerWrapper::Split(step.map_err(encoder)?));
+        }
+        steps.push(PreTokenizerWrapper::ByteLevel(ByteLevel::new(
+            false, false, false,
+        )));
         let mut bpe = tokenizers::Tokenizer::new(model);
-        bpe.with_pre_tokenizer(Some(Sequence::new(vec![
-            PreTokenizerWrapper::Split(split),
-            PreTokenizerWrapper::ByteLevel(ByteLevel::new(false, false, false)),
-        ])));
+        bpe.with_pre_tokenizer(Some(Sequence::new(steps)));
         Ok(Self {
             bpe,
+            split,
             pieces,
             specials,
             bytes,
@@ -153,9 +158,8 @@ impl Tokenizer {
         cancel: &AtomicBool,
     ) -> bool {
         // The encoder allocates more than a hundred bytes per byte of its input.
-        for chunk in
-            text_chunks::chunks(text, text_chunks::CHUNK_BYTES, text_chunks::MAX_CHUNK_BYTES)
-        {
+        let (size, longest) = (text_chunks::CHUNK_BYTES, text_chunks::MAX_CHUNK_BYTES);
+        for chunk in text_chunks::chunks(text, self.split, size, longest) {
             if cancel.load(Ordering::Relaxed) {
                 return false;
             }
@@ -171,7 +175,10 @@ impl Tokenizer {
             // What the error says of the text is not for the log.
             Err(_) => {
                 tracing::warn!("text encoded byte by byte");
-                ids.extend(text.bytes().map(|byte| self.bytes[usize::from(byte)]));
+                ids.extend(
+                    text.bytes()
+                        .filter_map(|byte| self.bytes[usize::from(byte)]),
+                );
             }
         }
     }
@@ -286,9 +293,28 @@ mod tests {
         Tokenizer::from_gguf(&file).expect("its vocabulary is good")
     }
 
+    /// The tiny vocabulary with each pre-tokeniser.
+    fn with_each_split() -> Vec<Tokenizer> {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/tiny-q4_k_m.gguf");
+        let file = Gguf::open(&path).expect("the fixture is committed");
+        let names = ["llama-bpe", "qwen2", "smollm", "gpt-2"];
+        names
+            .map(|name| {
+                let vocabulary = Vocabulary::from_gguf(&file).expect("its vocabulary is good");
+                let split = WordSplit::named(name).expect("known");
+                Tokenizer::new(Vocabulary {
+                    split,
+                    ignore_merges: split.ignore_merges,
+                    ..vocabulary
+                })
+                .expect("it encodes")
+            })
+            .into()
+    }
+
     #[test]
     fn chunks_of_text_encode_to_the_same_tokens() {
-        let tokenizer = tiny();
+        let tokenizers = with_each_split();
         let parts = [
             "a",
             "Wort",
@@ -350,18 +376,22 @@ mod tests {
             let text: String = (0..1 + random(24))
                 .map(|_| parts[random(parts.len())])
                 .collect();
-            let (mut whole, mut pieced) = (Vec::new(), Vec::new());
-            tokenizer.encode_whole(&text, &mut whole);
             let size = 1 + random(12);
-            let pieces: Vec<&str> = text_chunks::chunks(&text, size, usize::MAX).collect();
-            assert_eq!(pieces.concat(), text);
-            for piece in &pieces {
-                tokenizer.encode_whole(piece, &mut pieced);
+            for tokenizer in &tokenizers {
+                let (mut whole, mut pieced) = (Vec::new(), Vec::new());
+                tokenizer.encode_whole(&text, &mut whole);
+                let split = tokenizer.split;
+                let pieces: Vec<&str> =
+                    text_chunks::chunks(&text, split, size, usize::MAX).collect();
+                assert_eq!(pieces.concat(), text);
+                for piece in &pieces {
+                    tokenizer.encode_whole(piece, &mut pieced);
+                }
+                assert_eq!(whole, pieced, "{text:?} cut into {pieces:?} by {split:?}");
+                cuts += pieces.len() - 1;
             }
-            assert_eq!(whole, pieced, "{text:?} cut into {pieces:?}");
-            cuts += pieces.len() - 1;
         }
-        assert!(cuts > 3_000, "{cuts} cuts are too few to show anything");
+        assert!(cuts > 12_000, "{cuts} cuts are too few to show anything");
     }
 
     #[test]
@@ -374,7 +404,8 @@ mod tests {
             "؟ سلام ",
         ] {
             let text = text.repeat(1_000);
-            let pieces = text_chunks::chunks(&text, 100, usize::MAX);
+            let split = WordSplit::named("gpt-2").expect("known");
+            let pieces = text_chunks::chunks(&text, split, 100, usize::MAX);
             let longest = pieces.map(str::len).max();
             assert!(longest.is_some_and(|longest| longest <= 100), "{text:.20}");
         }
@@ -387,6 +418,7 @@ mod tests {
             let mut pieces = Vec::new();
             pieces.extend(text_chunks::chunks(
                 &text,
+                tiny().split,
                 text_chunks::CHUNK_BYTES,
                 text_chunks::MAX_CHUNK_BYTES,
             ));

@@ -1,5 +1,7 @@
 //! Why a file's tokenizer cannot be used.
 
+use super::split::WordSplit;
+
 /// Why a file's tokenizer cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TokenizerError {
@@ -16,7 +18,7 @@ pub enum TokenizerError {
     #[error("tokenizer model `{0}` is not supported (`gpt2`, byte-level BPE, is)")]
     Model(String),
     /// An unsupported pre-tokeniser.
-    #[error("pre-tokenizer `{0}` is not supported (`smaug-bpe` and `llama-bpe` are)")]
+    #[error("pre-tokenizer `{name}` is not supported ({known} are)", name = .0, known = WordSplit::known())]
     Split(String),
     /// A list is too long or does not have an entry for each token.
     #[error("`{key}` has {found} entries where {expected} belong")]

@@ -113,6 +113,7 @@ mod tests {
             tokens: texts.to_vec(),
             types: vec![TokenType::Control; texts.len()],
             merges: Vec::new(),
+            split: crate::text::tokenizer::split::WordSplit::named("llama-bpe").expect("known"),
             ignore_merges: true,
             bos: None,
             eos: None,

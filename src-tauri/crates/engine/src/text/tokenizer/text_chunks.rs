@@ -2,42 +2,49 @@
 //! pre-tokeniser certainly has a word boundary, so that no token changes; only a word longer than any real one is split
 //! inside.
 
+use super::split::WordSplit;
+
 /// Bytes of a chunk, where the text has boundaries at that distance.
 pub(super) const CHUNK_BYTES: usize = 64 << 10;
 /// The most bytes of any chunk.
 pub(super) const MAX_CHUNK_BYTES: usize = 4 * CHUNK_BYTES;
 
 /// Chunks of `text` of at most `size` bytes, or up to `longest`, where it has no boundaries at that distance.
-pub(super) fn chunks(text: &str, size: usize, longest: usize) -> impl Iterator<Item = &str> {
+pub(super) fn chunks<'a>(
+    text: &'a str,
+    split: &'static WordSplit,
+    size: usize,
+    longest: usize,
+) -> impl Iterator<Item = &'a str> {
     let mut rest = text;
     std::iter::from_fn(move || {
         if rest.is_empty() {
             return None;
         }
-        let (chunk, behind) = rest.split_at(length(rest, size, longest));
+        let (chunk, behind) = rest.split_at(length(rest, split, size, longest));
         rest = behind;
         Some(chunk)
     })
 }
 
 /// Bytes of the first chunk.
-fn length(text: &str, size: usize, longest: usize) -> usize {
+fn length(text: &str, split: &WordSplit, size: usize, longest: usize) -> usize {
     if text.len() <= size {
         return text.len();
     }
     let longest = longest.min(text.len());
-    let before = (1..=size).rev().find(|&at| is_boundary(text, at));
-    let boundary = before.or_else(|| (size + 1..longest).find(|&at| is_boundary(text, at)));
+    let before = (1..=size).rev().find(|&at| is_boundary(text, split, at));
+    let boundary = before.or_else(|| (size + 1..longest).find(|&at| is_boundary(text, split, at)));
     boundary.unwrap_or_else(|| text.floor_char_boundary(longest))
 }
 
 /// Whether the pre-tokeniser certainly has a word boundary at byte `at` of `text`.
 ///
-/// By [`super::vocabulary::SPLIT`]: no word has a letter before something else, and whether a run of letters ends does not
-/// depend on what follows; no word has a space but at its start or among white space; no word continues after a line break
-/// but with white space, and a line break ends the run of white space before it. Characters whose class as letter or
-/// white space differs between Unicode versions are not used.
-fn is_boundary(text: &str, at: usize) -> bool {
+/// By all of [`WordSplit`]: no word has a letter before something else, and whether a run of letters ends does not depend on what
+/// follows; no word has a space but at its start or among white space; no word continues after a line break but with white
+/// space, and a line break ends the run of white space before it, by some of them only where it is all of that run.
+/// Characters whose class as letter or white space differs between Unicode versions are not used.
+fn is_boundary(text: &str, split: &WordSplit, at: usize) -> bool {
     let (Some(before), Some(after)) = (text.get(..at), text.get(at..)) else {
         return false;
     };
@@ -49,5 +56,15 @@ fn is_boundary(text: &str, at: usize) -> bool {
     let visible = last.is_alphanumeric() || last.is_ascii_graphic();
     letter && other
         || visible && next == ' '
-        || last == '\n' && (next.is_ascii_graphic() || next.is_alphabetic())
+        || last == '\n'
+            && (next.is_ascii_graphic() || next.is_alphabetic())
+            && (split.line_break_ends_word || is_alone(before))
+}
+
+/// Returns whether the line break that ends `text` follows a visible character.
+fn is_alone(text: &str) -> bool {
+    let before = text
+        .strip_suffix('\n')
+        .and_then(|text| text.chars().next_back());
+    before.is_some_and(|it| it.is_alphanumeric() || it.is_ascii_graphic())
 }

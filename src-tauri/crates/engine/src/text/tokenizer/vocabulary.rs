@@ -10,15 +10,15 @@ use tokenizers::models::bpe::Vocab;
 
 use super::byte_alphabet::char_of;
 use super::error::TokenizerError;
+use super::split::WordSplit;
 use crate::gguf::{Gguf, quote};
-
-/// Llama 3's pre-tokeniser: `smaug-bpe` and `llama-bpe` are two names for it.
-pub(super) const SPLIT: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
-const SPLIT_NAMES: [&str; 4] = ["smaug-bpe", "llama-bpe", "llama3", "llama-v3"];
 
 const TOKENS: &str = "tokenizer.ggml.tokens";
 const TYPES: &str = "tokenizer.ggml.token_type";
 const MERGES: &str = "tokenizer.ggml.merges";
+const BOS: &str = "tokenizer.ggml.bos_token_id";
+const EOS: &str = "tokenizer.ggml.eos_token_id";
+const ADD_BOS: &str = "tokenizer.ggml.add_bos_token";
 
 /// Far above every published vocabulary (262,144 tokens, 580,604 merges); keeps ids and tables small.
 const MAX_TOKENS: usize = 1 << 20;
@@ -46,6 +46,7 @@ pub(super) struct Vocabulary {
     pub(super) tokens: Vec<String>,
     pub(super) types: Vec<TokenType>,
     pub(super) merges: Vec<(String, String)>,
+    pub(super) split: &'static WordSplit,
     /// A word that is a token becomes that token, without merges.
     pub(super) ignore_merges: bool,
     pub(super) bos: Option<u32>,
@@ -70,10 +71,8 @@ impl Vocabulary {
             Some("gpt2") => {}
             other => return Err(TokenizerError::Model(quote(other.unwrap_or("(none)")))),
         }
-        match file.str("tokenizer.ggml.pre") {
-            Some(name) if SPLIT_NAMES.contains(&name) => {}
-            other => return Err(TokenizerError::Split(quote(other.unwrap_or("(none)")))),
-        }
+        let name = file.str("tokenizer.ggml.pre").unwrap_or("(none)");
+        let split = WordSplit::named(name).ok_or_else(|| TokenizerError::Split(quote(name)))?;
         let types = file.i32s(TYPES).ok_or(TokenizerError::NoTypes(TYPES))?;
         let types = types.into_iter().map(token_type).collect();
         let merges = file
@@ -83,8 +82,11 @@ impl Vocabulary {
             tokens: tokens.into_iter().map(str::to_owned).collect(),
             types,
             merges: merge_pairs(merges.into_iter())?,
-            ignore_merges: true,
-            ..Self::from_metadata(file)
+            split,
+            ignore_merges: split.ignore_merges,
+            bos: file.u32(BOS),
+            eos: file.u32(EOS),
+            add_bos: file.bool(ADD_BOS).unwrap_or(false),
         })
     }
 
@@ -97,28 +99,12 @@ impl Vocabulary {
             return Err(TokenizerError::Missing(TOKENS));
         };
         let json = read_json(&path).map_err(|error| TokenizerError::Json(error.to_string()))?;
-        let Self {
-            bos, eos, add_bos, ..
-        } = Self::from_metadata(file);
         Ok(Self {
-            bos,
-            eos,
-            add_bos,
+            bos: file.u32(BOS),
+            eos: file.u32(EOS),
+            add_bos: file.bool(ADD_BOS).unwrap_or(false),
             ..Self::from_json(&json)?
         })
-    }
-
-    /// An empty vocabulary with the BOS and EOS token of the metadata.
-    fn from_metadata(file: &Gguf) -> Self {
-        Self {
-            tokens: Vec::new(),
-            types: Vec::new(),
-            merges: Vec::new(),
-            ignore_merges: true,
-            bos: file.u32("tokenizer.ggml.bos_token_id"),
-            eos: file.u32("tokenizer.ggml.eos_token_id"),
-            add_bos: file.bool("tokenizer.ggml.add_bos_token").unwrap_or(false),
-        }
     }
 
     pub(super) fn from_json(json: &[u8]) -> Result<Self, TokenizerError> {
@@ -135,9 +121,9 @@ impl Vocabulary {
                 "normalizers are not supported".to_owned(),
             ));
         }
-        if !mentions(&file.pre_tokenizer, SPLIT) || !mentions(&file.pre_tokenizer, "ByteLevel") {
-            return Err(TokenizerError::Split("of tokenizer.json".to_owned()));
-        }
+        let split = WordSplit::mentioned(|pattern| mentions(&file.pre_tokenizer, pattern))
+            .filter(|_| mentions(&file.pre_tokenizer, "ByteLevel"))
+            .ok_or_else(|| TokenizerError::Split("of tokenizer.json".to_owned()))?;
         let added = file
             .added_tokens
             .iter()
@@ -174,6 +160,7 @@ impl Vocabulary {
                 BpeMerges::Pairs(pairs) => pairs,
                 BpeMerges::Joined(joined) => merge_pairs(joined.iter().map(String::as_str))?,
             },
+            split,
             ignore_merges: file.model.ignore_merges,
             bos: None,
             eos: None,
@@ -200,8 +187,12 @@ impl Vocabulary {
         ids
     }
 
-    /// Checks the implicit requirements of the encoder; returns the token of each byte.
-    pub(super) fn check(&self, normal_tokens: &Vocab) -> Result<Box<[u32; 256]>, TokenizerError> {
+    /// Checks the implicit requirements of the encoder; returns the token of each byte. SmolLM2 has none for some control
+    /// characters, which its encoder leaves out.
+    pub(super) fn check(
+        &self,
+        normal_tokens: &Vocab,
+    ) -> Result<Box<[Option<u32>; 256]>, TokenizerError> {
         check_count(TOKENS, self.tokens.len(), MAX_TOKENS)?;
         check_count(MERGES, self.merges.len(), MAX_MERGES)?;
         if self.types.len() != self.tokens.len() {
@@ -245,13 +236,14 @@ impl Vocabulary {
                 });
             }
         }
-        let mut bytes = Box::new([0; 256]);
+        let mut bytes = Box::new([None; 256]);
         for byte in 0..=u8::MAX {
-            let token = char_of(byte).to_string();
-            let id = normal_tokens
-                .get(&token)
-                .ok_or(TokenizerError::Byte(byte))?;
-            bytes[usize::from(byte)] = *id;
+            let id = normal_tokens.get(&char_of(byte).to_string()).copied();
+            let is_text = byte.is_ascii_graphic() || byte.is_ascii_whitespace();
+            if id.is_none() && is_text {
+                return Err(TokenizerError::Byte(byte));
+            }
+            bytes[usize::from(byte)] = id;
         }
         Ok(bytes)
     }
