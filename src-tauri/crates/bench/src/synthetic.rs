@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use engine::gguf::write::{self, Field, TensorSpec};
 use engine::gguf::{BlockType, Gguf, GgufError};
-use engine::model::config::{ARCHITECTURE, Config};
+use engine::model::architecture::SMOLLM3 as ARCHITECTURE;
+use engine::model::config::Config;
 use engine::model::weights::{Tensor, TensorBytes, TensorShape, WeightSource, required_tensors};
 use engine::run::random::Random;
 use engine::{ModelFile, OpenError};
@@ -283,7 +284,7 @@ fn metadata(shape: &SyntheticShape) -> Vec<(&'static str, Field)> {
     vec![
         (
             "general.architecture",
-            Field::String(ARCHITECTURE.to_owned()),
+            Field::String(ARCHITECTURE.name.to_owned()),
         ),
         ("general.name", Field::String(shape.name.to_owned())),
         (

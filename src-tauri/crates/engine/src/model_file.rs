@@ -39,6 +39,7 @@ impl ModelFile {
         let started = Instant::now();
         let gguf = Gguf::open(path)?;
         tracing::info!(file = %path.display(), version = gguf.version(), tensors = gguf.tensors().len(), "model file");
+        Config::from_gguf(&gguf)?.for_chats()?;
         let mut file = ModelFile::of_gguf(gguf)?;
         file.read_s = started.elapsed().as_secs_f64();
         Ok(file)

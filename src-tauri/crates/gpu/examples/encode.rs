@@ -36,6 +36,7 @@ fn main() -> Result<(), gpu::GpuError> {
         vocab: 512,
         eps: 1e-6,
         rotary: 64,
+        unrotated_every: Some(4),
     };
     println!("{}", exec.info());
     let ty = BlockType::Q4K;
@@ -64,6 +65,8 @@ fn main() -> Result<(), gpu::GpuError> {
                 ffn_gate: gate,
                 ffn_up: up,
                 ffn_down: down,
+                qkv_bias: None,
+                head_norms: None,
             })
         })
         .collect::<Result<_, gpu::GpuError>>()?;

@@ -55,6 +55,7 @@ files![
     "q5k",
     "q6k",
     "q8",
+    "qkv_bias_norm",
     "read_bandwidth",
     "rms_norm",
     "rope_store_kv",

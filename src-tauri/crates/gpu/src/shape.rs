@@ -27,6 +27,9 @@ pub struct Shape {
     /// `rope.dimension_count`: values at the start of each head that RoPE rotates, an even number.
     #[serde(skip)]
     pub rotary: usize,
+    /// Every layer whose number, from 1, this divides has no RoPE; `None`: all have it.
+    #[serde(skip)]
+    pub unrotated_every: Option<usize>,
 }
 
 impl Shape {
@@ -41,6 +44,7 @@ impl Shape {
         vocab: 128_256,
         eps: 1e-6,
         rotary: 128,
+        unrotated_every: Some(4),
     };
 
     /// Width H of all query heads together.
@@ -53,8 +57,8 @@ impl Shape {
         self.kv_heads * self.head_dim
     }
 
-    /// Whether layer `layer`, from 0, has RoPE: SmolLM3 leaves it out of every fourth. Files have no key for it.
+    /// Returns whether layer `layer`, from 0, has RoPE.
     pub fn rotates(&self, layer: usize) -> bool {
-        !(layer + 1).is_multiple_of(4)
+        (self.unrotated_every).is_none_or(|every| !(layer + 1).is_multiple_of(every))
     }
 }

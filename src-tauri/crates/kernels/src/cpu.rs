@@ -141,6 +141,33 @@ impl Cpu {
             });
     }
 
+    /// RMS norm of every head in place; `x` is heads of `weight.len()` values.
+    ///
+    /// # Panics
+    /// When `x` is not a whole number of heads, or a head has more than 512 values.
+    pub fn rms_norm_heads(&self, x: &mut [f32], weight: &[f32], eps: f32) {
+        let n = weight.len();
+        assert!(
+            x.len().is_multiple_of(n) && n <= MAX_HEAD_DIM,
+            "x is heads of n"
+        );
+        let heads = x.len() / n;
+        let per_task = TASK_ROWS * 16;
+        let x = DisjointSlice::new(x);
+        self.pool.parallel_for(heads.div_ceil(per_task), |_, task| {
+            let mut normed = [0.0; MAX_HEAD_DIM];
+            for head in task * per_task..((task + 1) * per_task).min(heads) {
+                // SAFETY: each head belongs to one task; the routines are those of this machine's level, and all three
+                // slices have `n` values.
+                unsafe {
+                    let x = x.slice(head * n, n);
+                    (self.routines.rms_norm)(x, weight, eps, &mut normed[..n]);
+                    x.copy_from_slice(&normed[..n]);
+                }
+            }
+        });
+    }
+
     /// Rotates pairs `(2j, 2j + 1)` of the first `rotary` components of each head.
     ///
     /// `x` is `[m][heads][head_dim]`; `cos_sin` is `[m][rotary / 2]` pairs of cosine and sine, for
@@ -228,6 +255,8 @@ impl Cpu {
 
 /// Rows of a task in element-wise loops: enough work to pay for another thread.
 const TASK_ROWS: usize = 16;
+/// Values of a head, at most.
+const MAX_HEAD_DIM: usize = 512;
 
 #[cfg(all(test, target_arch = "x86_64"))]
 mod tests {

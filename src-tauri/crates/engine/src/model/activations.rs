@@ -89,6 +89,22 @@ impl Operations {
         Ok(self.0.qkv(x.get(), x.m, w, y.map(|y| y.resize(x.m)))?)
     }
 
+    /// x ← x + the bias, in every row.
+    pub fn add_bias(&self, x: &mut Activations, bias: &[f32]) {
+        let m = x.m;
+        for row in x.resize(m).chunks_exact_mut(bias.len()) {
+            for (value, bias) in row.iter_mut().zip(bias) {
+                *value += bias;
+            }
+        }
+    }
+
+    /// x ← every head of x, normed.
+    pub fn head_norm(&self, x: &mut Activations, weight: &[f32], eps: f32) {
+        let m = x.m;
+        self.0.rms_norm_heads(x.resize(m), weight, eps);
+    }
+
     /// Rotates the interleaved pairs of every head.
     pub fn rope(&self, x: &mut Activations, head_dim: usize, at: &CosSin) {
         let (m, heads) = (x.m, x.cols / head_dim);

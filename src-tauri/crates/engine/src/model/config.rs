@@ -1,12 +1,11 @@
 //! The model's dimensions, read from the file and checked against each other.
 
 use gpu::Shape;
+use kernels::BlockType;
 
-use crate::gguf::{Gguf, TensorInfo, Value, quote};
+use crate::gguf::{Gguf, TensorInfo, TensorView, Value, quote};
+use crate::model::architecture::{ARCHITECTURES, Architecture, Presence, SMOLLM3};
 use crate::model::rope::{Rope, Scaling, Yarn};
-
-/// The supported architecture.
-pub const ARCHITECTURE: &str = "smollm3";
 
 /// Bounds far above any model; within them, products of dimensions cannot overflow, and scratch for a few hundred
 /// tokens of any width is small.
@@ -15,14 +14,14 @@ const MAX_WIDTH: usize = 1 << 17;
 /// Below these widths, padding to whole vectors would take many times the memory of the weights.
 const MIN_EMBEDDING: usize = 32;
 const HEAD_DIM: std::ops::RangeInclusive<usize> = 16..=512;
-/// Factor of YaRN for a context beyond the trained one: SmolLM3's own recipe.
-const YARN_FACTOR: usize = 2;
+/// Divisors of the rotary frequencies.
+const FREQUENCY_DIVISORS: &str = "rope_freqs.weight";
 
 /// Why the metadata do not describe a supported model.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// Another architecture, or none.
-    #[error("the file holds a `{0}` model; Goldcrest runs `{ARCHITECTURE}` models")]
+    #[error("the file holds a `{given}` model; Goldcrest runs {known} models", given = .0, known = runnable())]
     Architecture(String),
     /// A required key is missing or has the wrong type.
     #[error("metadata key `{0}` is missing or has the wrong type")]
@@ -35,15 +34,37 @@ pub enum ConfigError {
         /// The problem of its value.
         problem: String,
     },
+    /// A tensor that the architecture does not have, or that has invalid values.
+    #[error("tensor `{name}`: {problem}")]
+    Tensor {
+        /// The tensor.
+        name: String,
+        /// Its problem.
+        problem: String,
+    },
 }
 
-/// A SmolLM3 model's dimensions, the context that it was trained for, and its position embedding.
+/// The names of the architectures: `smollm3`, `llama` and so on.
+fn runnable() -> String {
+    let names: Vec<_> = ARCHITECTURES
+        .iter()
+        .filter(|it| it.chats)
+        .map(|it| format!("`{}`", it.name))
+        .collect();
+    names.join(", ")
+}
+
+/// A model's architecture, its dimensions, the context that it was trained for, and its position embedding.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
+    /// The transformer block.
+    pub architecture: &'static Architecture,
     /// Dimensions.
     pub shape: Shape,
-    /// Context length that the model was trained for, in tokens.
+    /// Context length that the model was trained for, in tokens; that of its sliding window where it has a shorter one.
     pub context: usize,
+    /// Whether a sliding window limits the context.
+    pub has_window: bool,
     /// Rotary position embedding.
     pub rope: Rope,
 }
@@ -52,11 +73,14 @@ impl Config {
     /// SmolLM3-3B, for which no file need be there. Source: HuggingFaceTB/SmolLM3-3B, config.json.
     pub fn smollm3_3b() -> Self {
         Self {
+            architecture: &SMOLLM3,
             shape: Shape::SMOLLM3_3B,
             context: 65_536,
+            has_window: false,
             rope: Rope {
                 theta: 5e6,
                 scaling: Scaling::Linear { factor: 1.0 },
+                divisors: Vec::new(),
             },
         }
     }
@@ -66,15 +90,15 @@ impl Config {
     /// # Errors
     /// When the architecture is another one, a key is missing, or values contradict each other.
     pub fn from_gguf(gguf: &Gguf) -> Result<Config, ConfigError> {
-        let architecture = gguf.str("general.architecture").unwrap_or("nameless");
-        if architecture != ARCHITECTURE {
-            return Err(ConfigError::Architecture(quote(architecture)));
-        }
-        let keys = Keys(gguf);
+        let name = gguf.str("general.architecture").unwrap_or("nameless");
+        let architecture =
+            Architecture::named(name).ok_or_else(|| ConfigError::Architecture(quote(name)))?;
+        let keys = Keys { gguf, architecture };
+        keys.refuse_variants()?;
         let embedding = keys.dimension("embedding_length", MAX_WIDTH)?;
         if embedding < MIN_EMBEDDING {
             let problem = format!("{embedding} is not between {MIN_EMBEDDING} and {MAX_WIDTH}");
-            return Err(invalid("embedding_length", problem));
+            return Err(keys.invalid("embedding_length", problem));
         }
         let heads = keys.dimension("attention.head_count", MAX_WIDTH)?;
         let kv_heads = keys
@@ -82,11 +106,14 @@ impl Config {
             .unwrap_or(heads);
         if heads % kv_heads != 0 {
             let problem = format!("{kv_heads} does not divide the {heads} query heads");
-            return Err(invalid("attention.head_count_kv", problem));
+            return Err(keys.invalid("attention.head_count_kv", problem));
         }
         let head_dim = head_dim(&keys, embedding, heads)?;
+        let layers = keys.dimension("block_count", MAX_LAYERS)?;
+        refuse_foreign_parts(gguf, architecture, layers)?;
+        let rotary = rotary(&keys, head_dim)?;
         let shape = Shape {
-            layers: keys.dimension("block_count", MAX_LAYERS)?,
+            layers,
             embedding,
             feed_forward: keys.dimension("feed_forward_length", MAX_WIDTH)?,
             heads,
@@ -94,20 +121,43 @@ impl Config {
             head_dim,
             vocab: vocab(gguf)?,
             eps: keys.positive("attention.layer_norm_rms_epsilon", None)?,
-            rotary: rotary(&keys, head_dim)?,
+            rotary,
+            unrotated_every: architecture.unrotated_every,
         };
+        let context = keys.dimension("context_length", u32::MAX as usize)?;
+        let window = keys
+            .optional("attention.sliding_window", u32::MAX as usize)?
+            .filter(|&window| window < context);
         Ok(Config {
-            context: keys.dimension("context_length", u32::MAX as usize)?,
-            rope: rope(&keys)?,
+            architecture,
+            context: window.unwrap_or(context),
+            has_window: window.is_some(),
+            rope: rope(&keys, rotary)?,
             shape,
         })
+    }
+
+    /// Returns itself if its models can be opened for a chat.
+    ///
+    /// # Errors
+    /// When the chat format of the architecture is not known.
+    pub fn for_chats(self) -> Result<Config, ConfigError> {
+        if self.architecture.chats {
+            Ok(self)
+        } else {
+            Err(ConfigError::Architecture(self.architecture.name.to_owned()))
+        }
     }
 
     /// The longest context that the model runs with: the trained one, or its extension by YaRN. A file
     /// with another kind of scaling sets its own limit.
     pub fn longest_context(&self) -> usize {
         match &self.rope.scaling {
-            Scaling::Linear { factor: 1.0 } => self.context.saturating_mul(YARN_FACTOR),
+            _ if self.has_window => self.context,
+            Scaling::Linear { factor: 1.0 } => {
+                let factor = self.architecture.yarn_factor.unwrap_or(1);
+                self.context.saturating_mul(factor)
+            }
             Scaling::Linear { .. } => self.context,
             Scaling::Yarn(yarn) => {
                 let extended = f64::from(yarn.factor) * yarn.original_context as f64;
@@ -133,7 +183,7 @@ impl Config {
         let mut config = self.clone();
         if self.needs_yarn(context) {
             config.rope.scaling = Scaling::Yarn(Yarn {
-                factor: YARN_FACTOR as f32,
+                factor: self.architecture.yarn_factor.unwrap_or(1) as f32,
                 original_context: self.context,
                 beta_fast: 32.0,
                 beta_slow: 1.0,
@@ -164,7 +214,7 @@ fn head_dim(keys: &Keys<'_>, embedding: usize, heads: usize) -> Result<usize, Co
     let given = keys.optional("attention.key_length", MAX_WIDTH)?;
     if given.is_none() && !embedding.is_multiple_of(heads) {
         let problem = format!("{heads} heads do not divide an embedding of {embedding}");
-        return Err(invalid("attention.head_count", problem));
+        return Err(keys.invalid("attention.head_count", problem));
     }
     let head_dim = given.unwrap_or(embedding / heads);
     if !HEAD_DIM.contains(&head_dim) || head_dim * heads > MAX_WIDTH {
@@ -172,7 +222,7 @@ fn head_dim(keys: &Keys<'_>, embedding: usize, heads: usize) -> Result<usize, Co
             Some(_) => "attention.key_length",
             None => "attention.head_count",
         };
-        return Err(invalid(
+        return Err(keys.invalid(
             key,
             format!("{heads} heads of {head_dim} values are not supported"),
         ));
@@ -181,7 +231,7 @@ fn head_dim(keys: &Keys<'_>, embedding: usize, heads: usize) -> Result<usize, Co
         .optional("attention.value_length", MAX_WIDTH)?
         .is_some_and(|value| value != head_dim)
     {
-        return Err(invalid(
+        return Err(keys.invalid(
             "attention.value_length",
             format!("it differs from the key length {head_dim}"),
         ));
@@ -208,26 +258,67 @@ fn rotary(keys: &Keys<'_>, head_dim: usize) -> Result<usize, ConfigError> {
     if rotary > head_dim || rotary % 2 != 0 {
         let problem =
             format!("{rotary} of the {head_dim} values of a head cannot be rotated in pairs");
-        return Err(invalid("rope.dimension_count", problem));
+        return Err(keys.invalid("rope.dimension_count", problem));
     }
     Ok(rotary)
 }
 
-fn rope(keys: &Keys<'_>) -> Result<Rope, ConfigError> {
+fn rope(keys: &Keys<'_>, rotary: usize) -> Result<Rope, ConfigError> {
     let theta = keys.positive("rope.freq_base", Some(10_000.0))?;
     if theta <= 1.0 {
-        return Err(invalid("rope.freq_base", format!("{theta} is not above 1")));
+        return Err(keys.invalid("rope.freq_base", format!("{theta} is not above 1")));
     }
+    let divisors = match keys.architecture.frequency_divisors {
+        Presence::Absent => Vec::new(),
+        _ => divisors(keys.gguf, rotary)?,
+    };
     Ok(Rope {
         theta,
         scaling: scaling(keys)?,
+        divisors,
     })
+}
+
+/// The values of `rope_freqs.weight`, one for each rotated pair; none where the file has none.
+fn divisors(gguf: &Gguf, rotary: usize) -> Result<Vec<f32>, ConfigError> {
+    let Some(tensor) = gguf.tensor(FREQUENCY_DIVISORS) else {
+        return Ok(Vec::new());
+    };
+    let error = |problem: String| ConfigError::Tensor {
+        name: FREQUENCY_DIVISORS.to_owned(),
+        problem,
+    };
+    if (tensor.rows, tensor.cols) != (1, rotary / 2) || tensor.ty != BlockType::F32 {
+        let TensorView { ty, rows, cols, .. } = tensor;
+        return Err(error(format!(
+            "{rows} × {cols} values of type {} where {} in F32 are required",
+            ty.name(),
+            rotary / 2
+        )));
+    }
+    let bytes = tensor
+        .bytes
+        .read()
+        .map_err(|reason| error(format!("it cannot be read: {reason}")))?;
+    let values = bytes
+        .as_chunks::<4>()
+        .0
+        .iter()
+        .map(|&bytes| f32::from_le_bytes(bytes));
+    let values: Vec<f32> = values.collect();
+    match values
+        .iter()
+        .find(|value| !(value.is_normal() && **value > 0.0))
+    {
+        Some(value) => Err(error(format!("{value} is no positive number"))),
+        None => Ok(values),
+    }
 }
 
 fn scaling(keys: &Keys<'_>) -> Result<Scaling, ConfigError> {
     const TYPE: &str = "rope.scaling.type";
     let factor = keys.positive("rope.scaling.factor", Some(1.0))?;
-    match keys.0.str(&name(TYPE)) {
+    match keys.gguf.str(&keys.name(TYPE)) {
         // llama.cpp takes a bare factor for linear scaling.
         None | Some("linear") => Ok(Scaling::Linear { factor }),
         Some("none") => Ok(Scaling::Linear { factor: 1.0 }),
@@ -245,58 +336,101 @@ fn scaling(keys: &Keys<'_>) -> Result<Scaling, ConfigError> {
                 attention_factor: keys.positive("rope.scaling.attn_factor", Some(1.0))?,
             }))
         }
-        Some(other) => Err(invalid(
-            TYPE,
-            format!("`{}` is not supported", quote(other)),
-        )),
+        Some(other) => Err(keys.invalid(TYPE, format!("`{}` is not supported", quote(other)))),
     }
 }
 
+/// Refuses tensors that change the result of a block and that the architecture does not have.
+fn refuse_foreign_parts(
+    gguf: &Gguf,
+    architecture: &Architecture,
+    layers: usize,
+) -> Result<(), ConfigError> {
+    for part in architecture.foreign_parts() {
+        for layer in 0..layers {
+            let name = format!("blk.{layer}.{part}");
+            if gguf.tensor_info(&name).is_some() || gguf.unsupported_tensor(&name).is_some() {
+                let problem = format!("`{}` models with it are not supported", architecture.name);
+                return Err(ConfigError::Tensor { name, problem });
+            }
+        }
+    }
+    Ok(())
+}
+
 /// The keys of the architecture, without their prefix.
-struct Keys<'a>(&'a Gguf);
+struct Keys<'a> {
+    gguf: &'a Gguf,
+    architecture: &'static Architecture,
+}
 
 impl Keys<'_> {
+    /// Refuses keys that change the computation in a way that is not supported.
+    fn refuse_variants(&self) -> Result<(), ConfigError> {
+        const COUNTS: [&str; 2] = ["expert_count", "expert_used_count"];
+        const SCALES: [&str; 4] = [
+            "logit_scale",
+            "residual_scale",
+            "embedding_scale",
+            "attention.scale",
+        ];
+        for key in COUNTS {
+            let count = self.gguf.get(&self.name(key)).and_then(|it| it.as_u64());
+            if let Some(count) = count.filter(|&count| count > 0) {
+                let problem = format!("{count}: models of experts are not supported");
+                return Err(self.invalid(key, problem));
+            }
+        }
+        for key in SCALES {
+            let scale = self.gguf.f32(&self.name(key)).unwrap_or(1.0);
+            if scale != 1.0 && scale != 0.0 {
+                return Err(self.invalid(key, format!("a scale of {scale} is not supported")));
+            }
+        }
+        Ok(())
+    }
+
+    fn name(&self, key: &str) -> String {
+        format!("{}.{key}", self.architecture.name)
+    }
+
+    fn invalid(&self, key: &str, problem: String) -> ConfigError {
+        ConfigError::Invalid {
+            key: self.name(key),
+            problem,
+        }
+    }
+
     fn optional(&self, key: &str, most: usize) -> Result<Option<usize>, ConfigError> {
-        let Some(value) = self.0.get(&name(key)) else {
+        let Some(value) = self.gguf.get(&self.name(key)) else {
             return Ok(None);
         };
         let value = value
             .as_u64()
-            .ok_or_else(|| ConfigError::Missing(name(key)))?;
+            .ok_or_else(|| ConfigError::Missing(self.name(key)))?;
         match usize::try_from(value) {
             Ok(value) if (1..=most).contains(&value) => Ok(Some(value)),
-            _ => Err(invalid(key, format!("{value} is not between 1 and {most}"))),
+            _ => Err(self.invalid(key, format!("{value} is not between 1 and {most}"))),
         }
     }
 
     fn dimension(&self, key: &str, most: usize) -> Result<usize, ConfigError> {
         self.optional(key, most)?
-            .ok_or_else(|| ConfigError::Missing(name(key)))
+            .ok_or_else(|| ConfigError::Missing(self.name(key)))
     }
 
     fn positive(&self, key: &str, default: Option<f32>) -> Result<f32, ConfigError> {
-        let value = match (self.0.get(&name(key)), default) {
+        let value = match (self.gguf.get(&self.name(key)), default) {
             (None, Some(default)) => return Ok(default),
             _ => self
-                .0
-                .f32(&name(key))
-                .ok_or_else(|| ConfigError::Missing(name(key)))?,
+                .gguf
+                .f32(&self.name(key))
+                .ok_or_else(|| ConfigError::Missing(self.name(key)))?,
         };
         if value.is_finite() && value > 0.0 {
             Ok(value)
         } else {
-            Err(invalid(key, format!("{value} is not a positive number")))
+            Err(self.invalid(key, format!("{value} is not a positive number")))
         }
-    }
-}
-
-fn name(key: &str) -> String {
-    format!("{ARCHITECTURE}.{key}")
-}
-
-fn invalid(key: &str, problem: String) -> ConfigError {
-    ConfigError::Invalid {
-        key: name(key),
-        problem,
     }
 }

@@ -1,4 +1,4 @@
-//! SmolLM3's forward pass on the CPU, top to bottom.
+//! The forward pass on the CPU, top to bottom.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -211,6 +211,15 @@ impl CpuModel {
                 [attn_q, attn_k, attn_v],
                 [&mut s.q, &mut s.k, &mut s.v],
             )?; // [m, H], [m, K], [m, K]
+            if let Some([q, k, v]) = &layer.qkv_bias {
+                ops.add_bias(&mut s.q, q);
+                ops.add_bias(&mut s.k, k);
+                ops.add_bias(&mut s.v, v);
+            }
+            if let Some([q, k]) = &layer.head_norms {
+                ops.head_norm(&mut s.q, q, eps);
+                ops.head_norm(&mut s.k, k, eps);
+            }
             if config.shape.rotates(i) {
                 ops.rope(&mut s.q, head_dim, &s.at);
                 ops.rope(&mut s.k, head_dim, &s.at);

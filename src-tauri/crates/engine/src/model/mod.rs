@@ -1,6 +1,7 @@
 //! The model: its dimensions, its weights, and the forward pass on CPU and GPU.
 
 pub mod activations;
+pub mod architecture;
 pub mod config;
 pub mod content;
 pub mod error;

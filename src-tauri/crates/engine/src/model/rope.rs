@@ -9,6 +9,8 @@ pub struct Rope {
     pub theta: f32,
     /// Scaling for positions beyond the trained context.
     pub scaling: Scaling,
+    /// Divisors of the frequencies, one for each pair; none where all are 1.
+    pub divisors: Vec<f32>,
 }
 
 /// RoPE scaling: how frequencies change for a context beyond the trained one.
@@ -52,7 +54,10 @@ impl Rotation {
     pub fn new(rope: &Rope, rotary: usize) -> Rotation {
         let base = f64::from(rope.theta);
         let dims = rotary as f64;
-        let extrapolated = (0..rotary / 2).map(|pair| base.powf(-2.0 * pair as f64 / dims));
+        let extrapolated = (0..rotary / 2).map(|pair| {
+            let divisor = rope.divisors.get(pair).map_or(1.0, |&it| f64::from(it));
+            base.powf(-2.0 * pair as f64 / dims) / divisor
+        });
         match &rope.scaling {
             Scaling::Linear { factor } => {
                 let frequencies = extrapolated
@@ -122,6 +127,7 @@ mod tests {
         let rope = Rope {
             theta: 10_000.0,
             scaling,
+            divisors: Vec::new(),
         };
         let mut cos_sin = Vec::new();
         Rotation::new(&rope, 64).fill(position, 1, &mut cos_sin);

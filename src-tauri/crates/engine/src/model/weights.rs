@@ -8,6 +8,7 @@ use gpu::{Layer, Weights};
 use kernels::{BlockType, Cpu, Matrix, Stored};
 
 use crate::gguf::{Gguf, TensorView};
+use crate::model::architecture::{HEAD_NORMS, Presence, QKV_BIASES, RotaryPairs};
 use crate::model::config::Config;
 use crate::model::error::DeviceError;
 
@@ -192,8 +193,35 @@ pub fn required_tensors(config: &Config) -> Vec<TensorShape> {
     ];
     for layer in 0..config.shape.layers {
         all.extend(layer_tensors(config, layer));
+        if config.architecture.qkv_bias == Presence::Required {
+            all.extend(qkv_biases(config, layer));
+        }
+        if config.architecture.head_norms == Presence::Required {
+            all.extend(head_norms(config, layer));
+        }
     }
     all
+}
+
+/// The required tensors, and the optional ones that the source has.
+fn used_tensors(source: &dyn WeightSource, config: &Config) -> Vec<TensorShape> {
+    let mut all = required_tensors(config);
+    if config.architecture.qkv_bias == Presence::Optional {
+        let layers = 0..config.shape.layers;
+        all.extend(
+            layers
+                .filter(|&layer| has_qkv_bias(source, layer))
+                .flat_map(|layer| qkv_biases(config, layer)),
+        );
+    }
+    all
+}
+
+/// Returns whether a layer has any of the three biases; it then needs all.
+fn has_qkv_bias(source: &dyn WeightSource, layer: usize) -> bool {
+    QKV_BIASES
+        .iter()
+        .any(|part| source.shape(&format!("blk.{layer}.{part}")).is_some())
 }
 
 const TOKEN_EMBD: &str = "token_embd.weight";
@@ -226,6 +254,26 @@ fn layer_tensors(config: &Config, layer: usize) -> [TensorShape; 9] {
     })
 }
 
+/// The biases of q, k and v.
+fn qkv_biases(config: &Config, layer: usize) -> [TensorShape; 3] {
+    let (h, k) = (config.shape.q_width(), config.shape.kv_width());
+    let widths = [h, k, k];
+    std::array::from_fn(|at| TensorShape {
+        name: format!("blk.{layer}.{}", QKV_BIASES[at]),
+        rows: 1,
+        cols: widths[at],
+    })
+}
+
+/// The norms of each head's q and k.
+fn head_norms(config: &Config, layer: usize) -> [TensorShape; 2] {
+    HEAD_NORMS.map(|part| TensorShape {
+        name: format!("blk.{layer}.{part}"),
+        rows: 1,
+        cols: config.shape.head_dim,
+    })
+}
+
 /// Storage types of a layer's tensors.
 pub fn layer_types(
     source: &dyn WeightSource,
@@ -248,7 +296,7 @@ pub fn head_name(source: &dyn WeightSource) -> &'static str {
 /// # Errors
 /// Names the first tensor that is missing or misshapen.
 pub fn check(source: &dyn WeightSource, config: &Config) -> Result<(), WeightError> {
-    for tensor in required_tensors(config) {
+    for tensor in used_tensors(source, config) {
         let shape = source
             .shape(&tensor.name)
             .ok_or_else(|| missing(source, &tensor.name))?;
@@ -272,7 +320,7 @@ pub fn sample(
 ) -> io::Result<()> {
     const PART: usize = 4096;
     let mut buffer = Vec::new();
-    for TensorShape { name, .. } in required_tensors(config) {
+    for TensorShape { name, .. } in used_tensors(source, config) {
         let tensor = source.tensor(&name).ok_or(io::ErrorKind::NotFound)?;
         let stored = tensor.stored();
         let last = stored.len().saturating_sub(PART);
@@ -305,8 +353,8 @@ fn check_shape(
         format!(
             "its shape is {rows} × {cols} where the metadata require {required_rows} × {required_cols}"
         )
-    } else if name.ends_with("norm.weight") && ty != BlockType::F32 {
-        format!("a norm stored as {} where F32 is required", ty.name())
+    } else if required_rows == 1 && ty != BlockType::F32 {
+        format!("a vector stored as {} where F32 is required", ty.name())
     } else {
         return Ok(());
     };
@@ -384,6 +432,7 @@ type DeviceLayer<D> = Layer<<D as DeviceMemory>::Matrix, <D as DeviceMemory>::No
 struct Loader<'a, D: DeviceMemory> {
     memory: &'a D,
     source: &'a dyn WeightSource,
+    config: &'a Config,
     progress: &'a mut dyn FnMut(f32),
     loaded: usize,
     total: usize,
@@ -393,16 +442,17 @@ impl<'a, D: DeviceMemory> Loader<'a, D> {
     fn new(
         memory: &'a D,
         source: &'a dyn WeightSource,
-        config: &Config,
+        config: &'a Config,
         progress: &'a mut dyn FnMut(f32),
     ) -> Result<Self, WeightError> {
         check(source, config)?;
         Ok(Loader {
             memory,
             source,
+            config,
             progress,
             loaded: 0,
-            total: 9 * config.shape.layers + 2,
+            total: used_tensors(source, config).len(),
         })
     }
 
@@ -426,15 +476,91 @@ impl<'a, D: DeviceMemory> Loader<'a, D> {
     fn layer(&mut self, layer: usize) -> Result<DeviceLayer<D>, WeightError> {
         Ok(Layer {
             attn_norm: self.norm(&tensor_name(layer, "attn_norm"))?,
-            attn_q: self.matrix(&tensor_name(layer, "attn_q"))?,
-            attn_k: self.matrix(&tensor_name(layer, "attn_k"))?,
+            attn_q: self.rotated_matrix(&tensor_name(layer, "attn_q"))?,
+            attn_k: self.rotated_matrix(&tensor_name(layer, "attn_k"))?,
             attn_v: self.matrix(&tensor_name(layer, "attn_v"))?,
             attn_output: self.matrix(&tensor_name(layer, "attn_output"))?,
             ffn_norm: self.norm(&tensor_name(layer, "ffn_norm"))?,
             ffn_gate: self.matrix(&tensor_name(layer, "ffn_gate"))?,
             ffn_up: self.matrix(&tensor_name(layer, "ffn_up"))?,
             ffn_down: self.matrix(&tensor_name(layer, "ffn_down"))?,
+            qkv_bias: self.qkv_bias(layer)?,
+            head_norms: self.head_norms(layer)?,
         })
+    }
+
+    fn qkv_bias(&mut self, layer: usize) -> Result<Option<[D::Norm; 3]>, WeightError> {
+        if self.config.architecture.qkv_bias == Presence::Absent
+            || !has_qkv_bias(self.source, layer)
+        {
+            return Ok(None);
+        }
+        let [q, k, v] = qkv_biases(self.config, layer);
+        Ok(Some([
+            self.rotated_vector(&q.name)?,
+            self.rotated_vector(&k.name)?,
+            self.norm(&v.name)?,
+        ]))
+    }
+
+    fn head_norms(&mut self, layer: usize) -> Result<Option<[D::Norm; 2]>, WeightError> {
+        if self.config.architecture.head_norms == Presence::Absent {
+            return Ok(None);
+        }
+        let [q, k] = head_norms(self.config, layer);
+        Ok(Some([
+            self.rotated_vector(&q.name)?,
+            self.rotated_vector(&k.name)?,
+        ]))
+    }
+
+    /// A matrix whose rows are values of heads, in the interleaved order of rotated pairs.
+    fn rotated_matrix(&mut self, name: &str) -> Result<D::Matrix, WeightError> {
+        if self.config.architecture.pairs == RotaryPairs::Interleaved {
+            return self.matrix(name);
+        }
+        let tensor = (self.source.tensor(name)).ok_or_else(|| missing(self.source, name))?;
+        let stored = tensor.stored();
+        let matrix = stored.read().map_err(DeviceError::Read).and_then(|stored| {
+            let row = stored.len() / tensor.rows;
+            let mut bytes = Vec::new();
+            kernels::reserve(&mut bytes, stored.len())?;
+            for at in 0..tensor.rows {
+                let from = self.row_in_file(at) * row;
+                bytes.extend_from_slice(&stored[from..from + row]);
+            }
+            self.memory.matrix(TensorView {
+                ty: tensor.ty,
+                rows: tensor.rows,
+                cols: tensor.cols,
+                bytes: Stored::Memory(&bytes),
+            })
+        });
+        self.finish(name, matrix)
+    }
+
+    /// A vector over heads, or over one head, in the interleaved order of rotated pairs.
+    fn rotated_vector(&mut self, name: &str) -> Result<D::Norm, WeightError> {
+        let mut values = self.values(name)?;
+        if self.config.architecture.pairs == RotaryPairs::Halves {
+            let in_file = values.clone();
+            for (at, value) in values.iter_mut().enumerate() {
+                *value = in_file[self.row_in_file(at)];
+            }
+        }
+        let vector = self.memory.norm(&values);
+        self.finish(name, vector)
+    }
+
+    /// The row in a file with [`RotaryPairs::Halves`] of row `at` in interleaved order.
+    fn row_in_file(&self, at: usize) -> usize {
+        let (head_dim, rotary) = (self.config.shape.head_dim, self.config.shape.rotary);
+        let (head, value) = (at / head_dim * head_dim, at % head_dim);
+        head + match value {
+            _ if value >= rotary => value,
+            _ if value.is_multiple_of(2) => value / 2,
+            _ => rotary / 2 + value / 2,
+        }
     }
 
     fn matrix(&mut self, name: &str) -> Result<D::Matrix, WeightError> {
@@ -449,34 +575,43 @@ impl<'a, D: DeviceMemory> Loader<'a, D> {
     }
 
     fn norm(&mut self, name: &str) -> Result<D::Norm, WeightError> {
+        let values = self.values(name)?;
+        let norm = self.memory.norm(&values);
+        self.finish(name, norm)
+    }
+
+    /// The values of a vector.
+    fn values(&self, name: &str) -> Result<Vec<f32>, WeightError> {
         let tensor = (self.source.tensor(name)).ok_or_else(|| missing(self.source, name))?;
         let mut values = vec![0.0; tensor.cols];
         let stored = tensor.stored().read().map_err(DeviceError::Read);
-        let norm = stored
+        stored
             .and_then(|stored| {
                 kernels::dequantise(tensor.ty, &stored, &mut values)
                     .map_err(|error| DeviceError::Failed(error.to_string()))
             })
-            .and_then(|()| self.memory.norm(&values));
-        self.finish(name, norm)
+            .map_err(|error| load_error(name, error))?;
+        Ok(values)
     }
 
     fn finish<T>(&mut self, name: &str, loaded: Result<T, DeviceError>) -> Result<T, WeightError> {
         self.loaded += 1;
         (self.progress)((self.loaded as f32 / self.total as f32).min(1.0));
-        loaded.map_err(|error| {
-            let name = name.to_owned();
-            match error {
-                DeviceError::Read(source) => WeightError::Read { name, source },
-                source => WeightError::Device { name, source },
-            }
-        })
+        loaded.map_err(|error| load_error(name, error))
+    }
+}
+
+fn load_error(name: &str, error: DeviceError) -> WeightError {
+    let name = name.to_owned();
+    match error {
+        DeviceError::Read(source) => WeightError::Read { name, source },
+        source => WeightError::Device { name, source },
     }
 }
 
 /// Bytes of all tensors as stored.
 pub fn stored_bytes(source: &dyn WeightSource, config: &Config) -> u64 {
-    let names = required_tensors(config)
+    let names = used_tensors(source, config)
         .into_iter()
         .map(|tensor| tensor.name);
     names
@@ -487,7 +622,7 @@ pub fn stored_bytes(source: &dyn WeightSource, config: &Config) -> u64 {
 
 /// Bytes of all tensors in memory on the CPU, where rows are padded to whole row blocks.
 pub fn packed_bytes(source: &dyn WeightSource, config: &Config) -> u64 {
-    let names = required_tensors(config)
+    let names = used_tensors(source, config)
         .into_iter()
         .map(|tensor| tensor.name);
     let packed = |name: String| {

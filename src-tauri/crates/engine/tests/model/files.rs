@@ -93,8 +93,8 @@ fn errors_name_the_problem_of_a_file() {
     let cases = [
         (
             "general.architecture",
-            Field::String("llama".to_owned()),
-            "holds a `llama` model",
+            Field::String("gemma3".to_owned()),
+            "holds a `gemma3` model",
         ),
         (
             "smollm3.block_count",

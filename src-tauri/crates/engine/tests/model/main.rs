@@ -1,6 +1,7 @@
 //! Whole models: against exact logits, against another implementation, and the demo model's own words.
 
 mod context;
+mod families;
 mod fidelity;
 mod files;
 mod freed_gpu_memory;

@@ -248,6 +248,7 @@ fn shape(embedding: usize) -> Shape {
         head_dim: 64,
         vocab: 1,
         eps: EPS,
+        unrotated_every: None,
         rotary: 64,
     }
 }

@@ -46,6 +46,8 @@ fn loaded_as([coarse, fine]: [BlockType; 2], options: Options) -> DeviceModel<Co
                 ffn_gate: matrix(coarse, f, e),
                 ffn_up: matrix(coarse, f, e),
                 ffn_down: matrix(finer, e, f),
+                qkv_bias: None,
+                head_norms: None,
             }
         })
         .collect();

@@ -84,7 +84,7 @@ impl<'a, E: Executor> PlanBuilder<'a, E> {
         self.shape.rotates(self.first_layer + index)
     }
 
-    /// q, k, v ← products of norm(x); RoPE of q and k; k and v into the KV cache.
+    /// q, k, v ← products of norm(x); biases, norms and RoPE of q and k; k and v into the KV cache.
     fn attention_input(
         &mut self,
         index: usize,
@@ -93,7 +93,8 @@ impl<'a, E: Executor> PlanBuilder<'a, E> {
         let buffers = self.buffers;
         let weights = [&layer.attn_q, &layer.attn_k, &layer.attn_v].map(RowRange::whole);
         let source = ActivationSource::RmsNorm(&layer.attn_norm);
-        if self.tokens == 1 && self.cache.ty() != KvType::Q8_0 {
+        let is_plain = layer.qkv_bias.is_none() && layer.head_norms.is_none();
+        if self.tokens == 1 && self.cache.ty() != KvType::Q8_0 && is_plain {
             let target = ResultTarget::Qkv(index);
             return self.product("q, k, v", &weights, source, target, When::Always);
         }
@@ -104,6 +105,9 @@ impl<'a, E: Executor> PlanBuilder<'a, E> {
             add: false,
         };
         self.product("q, k, v", &weights, source, target, When::Always)?;
+        if !is_plain {
+            self.bias_and_norm(layer)?;
+        }
         let rotates = self.rotates(index);
         let kernel = specialize::rope_store_kv(self.shape, self.options.kv, rotates);
         let mut bindings = vec![&buffers.qkv, &buffers.queries];
@@ -112,6 +116,16 @@ impl<'a, E: Executor> PlanBuilder<'a, E> {
         }
         bindings.extend(self.cache.layer(index).buffers());
         self.op("rope, kv", &kernel, &bindings, Grid::Tokens, When::Always)
+    }
+
+    /// q, k, v ← with their biases; each head of q and k normed.
+    fn bias_and_norm(&mut self, layer: &'a GpuLayer<E::Buffer>) -> Result<(), GpuError> {
+        let (bias, norms) = (layer.qkv_bias.as_ref(), layer.head_norms.as_ref());
+        let kernel = specialize::qkv_bias_norm(self.shape, bias.is_some(), norms.is_some());
+        let mut bindings = vec![&self.buffers.qkv];
+        bindings.extend(bias.into_iter().flatten().map(GpuNorm::buffer));
+        bindings.extend(norms.into_iter().flatten().map(GpuNorm::buffer));
+        self.op("bias, norm", &kernel, &bindings, Grid::Tokens, When::Always)
     }
 
     fn attention(&mut self, index: usize) -> Result<(), GpuError> {

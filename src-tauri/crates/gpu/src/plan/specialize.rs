@@ -147,6 +147,15 @@ pub(crate) fn heads_per_workgroup(shape: &Shape) -> usize {
         .unwrap_or(1)
 }
 
+/// Biases of rows `[q, k, v]`, and norms of each head of q and k.
+pub(crate) fn qkv_bias_norm(shape: &Shape, bias: bool, head_norms: bool) -> Kernel {
+    with_heads(kernel("qkv_bias_norm", shape.embedding), shape)
+        .number("KV_HEADS", shape.kv_heads)
+        .flag("BIAS", bias)
+        .flag("HEAD_NORMS", head_norms)
+        .float("EPS", shape.eps)
+}
+
 /// RoPE of rows `[q, k, v]`; keys and values into the KV cache.
 pub(crate) fn rope_store_kv(shape: &Shape, kv: KvType, rotates: bool) -> Kernel {
     with_kv_type(

@@ -41,4 +41,8 @@ pub struct Layer<M, N> {
     pub ffn_up: M,
     /// `[E, F]`
     pub ffn_down: M,
+    /// Added to q `[H]`, k `[K]` and v `[K]`, where the model has biases.
+    pub qkv_bias: Option<[N; 3]>,
+    /// RMS norms of each head's query and key, `[head_dim]` each, where the model has them.
+    pub head_norms: Option<[N; 2]>,
 }

@@ -84,9 +84,9 @@ fn gguf_files_of_other_content() {
     };
     changed(
         "general.architecture",
-        Some(Field::String("llama".to_owned())),
+        Some(Field::String("gemma3".to_owned())),
     );
-    refused(folder.path(), &input, "the file holds a `llama` model");
+    refused(folder.path(), &input, "the file holds a `gemma3` model");
     changed("smollm3.block_count", None);
     refused(folder.path(), &input, "`smollm3.block_count` is missing");
     changed("split.count", Some(Field::U32(2)));
