@@ -85,7 +85,7 @@ pub fn pointer() -> Option<PathBuf> {
 
 /// Why the data folder cannot be moved, where it cannot: the environment names it.
 pub fn fixed() -> Option<String> {
-    from_environment().map(|_| format!("{DATA_DIR} names this folder, so it is changed there."))
+    from_environment().map(|_| format!("Set by {DATA_DIR}. Change it there to move the folder."))
 }
 
 /// Why the data folder cannot be used: it was moved to a disk that is not connected, say. It must not be begun again, empty.

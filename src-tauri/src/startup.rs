@@ -17,7 +17,7 @@ use crate::wire::{StartProblem, StartProblemKind, StartState};
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// Another Goldcrest has the lock of the data folder.
-    #[error("Goldcrest is running already with the data folder {0}.")]
+    #[error("Goldcrest is already using the data folder {0}.")]
     InUse(String),
     /// `goldcrest import` has it.
     #[error("Chats are being imported from the command line.")]

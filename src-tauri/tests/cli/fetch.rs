@@ -125,7 +125,7 @@ fn the_reason_is_said_while_the_connection_is_tried_again() {
     let mut command = fetch(folder.path(), &[address, "--sha256", DEMO_SHA256]);
     command.env("GOLDCREST_FETCH_UNIT", "10");
     let said = refusal(command.output().expect("the binary starts"), 1);
-    let reason = "goldcrest: 127.0.0.1 cannot be reached: the connection was refused.";
+    let reason = "goldcrest: Can't reach 127.0.0.1: the connection was refused.";
     let lines: Vec<_> = said.lines().collect();
     let [first, last] = lines[..] else {
         panic!("each reason once, and the end: {said}");

@@ -8,5 +8,5 @@ export function presetWords({ instructions, thinking, sampling }: Preset): strin
     instructions.trim() !== "" && "instructions",
   ].filter((part) => part !== false);
   const words = parts.join(", ");
-  return words === "" ? "As the settings say" : words.charAt(0).toUpperCase() + words.slice(1);
+  return words === "" ? "Uses your settings" : words.charAt(0).toUpperCase() + words.slice(1);
 }

@@ -138,14 +138,14 @@ export const groups: Record<SettingsPage, Group[]> = {
         },
         {
           key: "readAhead",
-          hint: "Reads your message while you write it, so that the answer begins sooner. On Linux, when not on battery.",
+          hint: "Reads your message while you type it, so answers start sooner. Linux only, and not on battery.",
           words: "prefill draft speed faster",
           defaultWords: "On",
           control: { kind: "switch" },
         },
         {
           key: "modelTitles",
-          hint: "After the first answer the model gives a new chat its title. Without, it is the first line of your message. The demo model gives none.",
+          hint: "Otherwise a chat is named after your first message. Not available with the demo model.",
           words: "name chat automatic",
           defaultWords: "Off",
           control: { kind: "switch" },
@@ -156,7 +156,7 @@ export const groups: Record<SettingsPage, Group[]> = {
   Model: [
     {
       title: "Computing",
-      note: "A change here loads the model again.",
+      note: "Changes here reload the model.",
       settings: [
         {
           key: "device",
@@ -231,7 +231,7 @@ export const groups: Record<SettingsPage, Group[]> = {
       settings: [
         {
           key: "defaultPreset",
-          hint: "Each chat can have another one, by the button beside its title.",
+          hint: "You can choose another for each chat, in its header.",
           words: "persona character profile default",
           defaultWords: "none",
           below: true,
@@ -240,7 +240,7 @@ export const groups: Record<SettingsPage, Group[]> = {
             wide: true,
             also: { label: "Manage presets…", run: (app) => app.managePresets() },
             options: ({ presets }) => [
-              [null, "Default"],
+              [null, "No preset"],
               ...presets.list.map(({ id, name }): Option => [id, name]),
             ],
           },

@@ -19,7 +19,7 @@ export const parts = {
   backups: {
     page: "Chats and data",
     label: "Backups",
-    hint: "Goldcrest makes one a day and keeps five. Those that you make are kept beside them, five too, and what was here before a restore until you delete it.",
+    hint: "Goldcrest makes one a day and keeps five. It also keeps the last five you make yourself, and what was here before a restore until you delete it.",
     words: "copy copies restore recover save",
   },
   dataFolder: {
@@ -34,11 +34,16 @@ export const parts = {
     hint: "How many there are now, how that is checked, and a report to copy.",
     words: "offline internet socket telemetry report",
   },
-  version: { page: "About", label: "Version", hint: "Which Goldcrest this is.", words: "" },
+  version: {
+    page: "About",
+    label: "Version",
+    hint: "The version of Goldcrest that you have.",
+    words: "",
+  },
   log: {
     page: "About",
     label: "Log file",
-    hint: "What the app has done, for finding faults.",
+    hint: "A record of what the app did, for troubleshooting.",
     words: "debug error report path",
   },
   licences: {

@@ -50,7 +50,7 @@ export class Backups {
     await this.#act(`Restoring ${copyName(copy)}…`, async () => {
       const kept = await this.host.restoreBackup(copy.name);
       this.reload(
-        `Your chats are those of ${copyName(copy).replace("the chats", "the time")}. The chats that you had before are kept as ${kept}, and can be restored like a backup.`,
+        `Restored ${copyName(copy)}. Your previous chats are kept as ${kept}, and can be restored like a backup.`,
       );
     });
   }

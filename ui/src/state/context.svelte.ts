@@ -210,4 +210,4 @@ export class Context {
 }
 
 const tooMuch = (needed: number, room: number): string =>
-  `All of it takes ${tokens(needed)}, and there is room for ${count(room)}.`;
+  `That needs ${tokens(needed)}; there is room for ${count(room)}.`;

@@ -130,7 +130,7 @@ test("an answer that was not given all says where the model began to read, and a
   // It does not wait for a pause.
   beginToCount(app);
   expect(await app.context.refusal()).toMatch(
-    /^All of it takes [\d,]+ tokens, and there is room for 443\.$/u,
+    /^That needs [\d,]+ tokens; there is room for 443\.$/u,
   );
   expect(app.context.notice?.kind).not.toBe("leaves-out");
 

@@ -21,7 +21,7 @@ describe("how far a download is", () => {
     const at = { done: 412e6, total: 1000e6 };
     expect(progressWords({ state: "paused", ...at })).toBe("Paused at 412 MB of 1.0 GB");
     expect(progressWords({ state: "failed", ...at, message: "" })).toBe(
-      "Stopped at 412 MB of 1.0 GB",
+      "Download failed at 412 MB of 1.0 GB",
     );
     const waiting = {
       state: "waiting",
@@ -29,7 +29,7 @@ describe("how far a download is", () => {
       message: "The server is busy.",
       seconds: 30,
     } as const;
-    expect(progressWords(waiting)).toBe("412 MB of 1.0 GB · next try within 30 s");
+    expect(progressWords(waiting)).toBe("412 MB of 1.0 GB · trying again within 30 s");
     expect(progressWords({ state: "verifying", ...at })).toBe(
       "Downloaded. Checking the file: 41 %",
     );
@@ -65,7 +65,7 @@ describe("what is read aloud of a download", () => {
     );
     const failed = { ...paused, state: "failed", message: "The disk is full." } as const;
     expect(spokenWords("A", running(600e6), failed)).toBe(
-      "Download of A stopped. The disk is full.",
+      "Download of A failed. The disk is full.",
     );
     const verifying = { ...paused, state: "verifying" } as const;
     expect(spokenWords("A", running(1000e6), verifying)).toBe(

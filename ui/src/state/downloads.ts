@@ -26,13 +26,13 @@ export function progressWords(download: DownloadState): string {
       return parts.filter(Boolean).join(" · ");
     }
     case "waiting":
-      return `${amount} · next try within ${timeLeft(download.seconds)}`;
+      return `${amount} · trying again within ${timeLeft(download.seconds)}`;
     case "verifying":
       return `Downloaded. Checking the file: ${percentOf(here ?? 0)}`;
     case "paused":
       return `Paused at ${amount}`;
     case "failed":
-      return `Stopped at ${amount}`;
+      return `Download failed at ${amount}`;
   }
 }
 
@@ -48,7 +48,7 @@ export function shortWords(download: DownloadState): string {
     case "paused":
       return "paused";
     case "failed":
-      return "stopped";
+      return "failed";
   }
 }
 
@@ -76,6 +76,6 @@ export function spokenWords(
     case "paused":
       return changed ? `Download of ${name} paused.` : null;
     case "failed":
-      return changed ? `Download of ${name} stopped. ${download.message}` : null;
+      return changed ? `Download of ${name} failed. ${download.message}` : null;
   }
 }

@@ -53,7 +53,7 @@ export class Presets {
   });
   /** The preset of the open chat; null: there is none, or it was deleted. */
   readonly current = $derived.by(() => this.find(this.chosen.preset));
-  readonly name = $derived.by(() => this.current?.name ?? "Default");
+  readonly name = $derived.by(() => this.current?.name ?? "No preset");
   /** The instructions of the open chat itself, as they are typed. */
   readonly own = $derived.by(() =>
     this.#typed?.chat === this.conversation.chat && this.#typed

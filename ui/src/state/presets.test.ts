@@ -26,11 +26,11 @@ test("a preset that is chosen for a chat stays with it, and switches its thinkin
   await app.choosePreset(coder(app));
   expect([app.presets.name, app.composer.thinking]).toEqual(["Coder", true]);
   await app.openChat(other ?? 0);
-  expect(app.presets.name).toBe("Default");
+  expect(app.presets.name).toBe("No preset");
   await app.openChat(chat ?? 0);
   expect(app.presets.name).toBe("Coder");
   await app.undo();
-  expect(app.presets.name).toBe("Default");
+  expect(app.presets.name).toBe("No preset");
 });
 
 test("a new chat begins with the default preset, and keeps what is chosen for it", async () => {
@@ -46,7 +46,7 @@ test("a new chat begins with the default preset, and keeps what is chosen for it
   app.newChat();
   expect(app.presets.name).toBe("Coder");
   await app.presets.remove(must(app.presets.find(coder(app))));
-  expect(app.presets.name).toBe("Default");
+  expect(app.presets.name).toBe("No preset");
 });
 
 test("instructions that were just typed are there for the message that is sent", async () => {
@@ -103,7 +103,7 @@ test("a preset that is deleted leaves its chats on the settings until it is back
   app.managePresets();
   expect(app.presets.selected).toBe(preset.id);
   await app.presets.remove(preset);
-  expect([app.presets.name, app.presets.selected]).toEqual(["Default", expect.any(Number)]);
+  expect([app.presets.name, app.presets.selected]).toEqual(["No preset", expect.any(Number)]);
   app.notices.list.at(-1)?.action?.run();
   await vi.advanceTimersByTimeAsync(0);
   expect(app.presets.name).toBe("Coder");

@@ -30,7 +30,7 @@ export class Recovery {
   }
 
   openDamaged(): Promise<void> {
-    const note = "The damaged file is in use. Copy what matters to you out of it.";
+    const note = "You’re using the damaged file. Copy out anything you need.";
     return this.#act("Opening the file as it is…", () => this.host.openDamaged(), note);
   }
 
@@ -172,7 +172,7 @@ export function explain({ kind, copies, opens }: StartProblem): { title: string;
     case "in-use":
       return {
         title: "Goldcrest is open already",
-        text: "It uses the same data folder, but its window could not be brought to the front. Go on there, or close it and try again.",
+        text: "It uses the same data folder, but its window could not be brought to the front. Use that window, or close it and try again.",
       };
     case "importing":
       return {

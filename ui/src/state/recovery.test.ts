@@ -24,7 +24,7 @@ test("a copy is restored, and what became of the damaged file is said", async ()
 test("an empty file is begun, the damaged one is used, or it is tried again", async () => {
   const ways = [
     ["startEmpty", (start: Recovery) => start.startEmpty(), /no chats.*set-aside/],
-    ["openDamaged", (start: Recovery) => start.openDamaged(), /damaged file is in use/],
+    ["openDamaged", (start: Recovery) => start.openDamaged(), /using the damaged file/],
   ] as const;
   for (const [call, take, said] of ways) {
     const { host, recovery: start } = recovery();

@@ -44,6 +44,6 @@ test("other instructions have the whole chat read again, in whichever mode", () 
   expect(rereadWhole(entries, false, "m")).toEqual({ tokens: 8100, seconds: 81 });
   expect(rereadWhole([], false, "m")).toBeNull();
   expect(rereadWords({ tokens: 8100, seconds: null })).toBe(
-    "the model reads this chat again first: 8,100 tokens.",
+    "the model rereads this chat first: 8,100 tokens.",
   );
 });

@@ -50,6 +50,6 @@ const lastAnswer = (entries: Given[]): Given | undefined =>
 
 /** Goes on behind what causes it, such as "With thinking on, ". */
 export const rereadWords = (reread: Reread): string =>
-  `the model reads this chat again first: ${
+  `the model rereads this chat first: ${
     reread.seconds === null ? tokens(reread.tokens) : `about ${timeLeft(reread.seconds)}`
   }.`;

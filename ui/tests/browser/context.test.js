@@ -96,7 +96,7 @@ scene(
   { context: 1040 },
   async (page) => {
     await openChat(page);
-    await composer(page).getByText("This chat takes 87 % of what the model can read.").waitFor();
+    await composer(page).getByText("This chat is 87 % full.").waitFor();
     assert.equal(await gauge(page).locator("circle.full").count(), 1);
     await button(page, "Larger context…").click();
     await page.getByRole("dialog", { name: "Settings" }).waitFor();
@@ -111,7 +111,7 @@ scene(
 scene("a message that cannot fit says so while it is written", { context: 1040 }, async (page) => {
   await message(page).fill("x".repeat(3000));
   await composer(page)
-    .getByText("This message is too long: 750 tokens, and there is room for 560.")
+    .getByText("This message is too long: 750 tokens, with room for 560.")
     .waitFor();
   await message(page).fill("x".repeat(300));
   await composer(page).getByText("too long").waitFor({ state: "hidden" });
@@ -148,9 +148,9 @@ scene(
     await soon(async () => assert.ok(await line.isVisible()));
     assert.equal(await log(page).locator(".unread").count(), 2);
 
-    await button(page, "Read them again").click();
+    await button(page, "Include them again").click();
     await log(page)
-      .getByText(/^All of it takes [\d,]+ tokens, and there is room for 600\./)
+      .getByText(/^That needs [\d,]+ tokens; there is room for 600\./)
       .waitFor();
     assert.equal(await line.count(), 1);
     await page.evaluate(() => {
@@ -162,7 +162,7 @@ scene(
     await gauge(page)
       .and(page.getByLabel(/of 4,096 tokens/))
       .waitFor();
-    await button(page, "Read them again").click();
+    await button(page, "Include them again").click();
     await log(page).getByText("The next answer reads all of it again.").waitFor();
     assert.equal(await line.count(), 0);
     await button(page, "Send").focus();

@@ -115,7 +115,7 @@ scene(
   "the suggestions keep their place while something is typed",
   { scene: "first" },
   async (page) => {
-    const note = page.getByText("Until then a tiny demo model answers.");
+    const note = page.getByText("Meanwhile, a tiny demo model answers.");
     const before = await note.boundingBox();
     await page.getByRole("textbox", { name: "Message" }).fill("W");
     const after = await note.boundingBox();

@@ -57,7 +57,7 @@ scene(
     });
     await page.getByLabel(/^Context: .* of 4,096 tokens/).waitFor();
     await hold(page, "contextUsage");
-    const again = button(page, "Read them again");
+    const again = button(page, "Include them again");
     // At once: what was typed is still to be counted.
     await again.evaluate(async (element) => {
       const box = document.querySelector("textarea[aria-label=Message]");

@@ -24,7 +24,7 @@ const pace = (page, stepMs, steps = 40) =>
 scene("the first screen leads with the model to get", { scene: "first" }, async (page) => {
   await offer(page).getByText("1.9 GB, free (Apache-2.0)").waitFor();
   await offer(page).getByText("Fits this computer: about 9 tokens/s (estimated).").waitFor();
-  await offer(page).getByText("It is downloaded from huggingface.co").waitFor();
+  await offer(page).getByText("Downloads once from huggingface.co").waitFor();
   assert.equal(await page.locator(".button.main").count(), 1, "one thing matters most");
   await button(page, "Open a model…").click();
   assert.deepEqual(await calls(page, "pickModel", "getModel"), [["pickModel"]]);
@@ -112,8 +112,8 @@ scene(
   "a download that waits for the network says why, and when it is tried again",
   { scene: "download-waiting" },
   async (page) => {
-    await offer(page).getByText("huggingface.co cannot be reached").waitFor();
-    await offer(page).getByText("next try within 30 s").waitFor();
+    await offer(page).getByText("Can't reach huggingface.co").waitFor();
+    await offer(page).getByText("trying again within 30 s").waitFor();
     await button(page, "Pause: SmolLM3-3B, Q4_K_M").waitFor();
   },
 );
@@ -123,7 +123,7 @@ scene(
   { scene: "download-failed" },
   async (page) => {
     await offer(page).getByText("The connection was lost").waitFor();
-    assert.equal(await offer(page).getByText("Your chats go on with").count(), 0);
+    assert.equal(await offer(page).getByText("Your chats will switch to").count(), 0);
     await button(page, "Try again: SmolLM3-3B, Q4_K_M").click();
     await button(page, "Pause: SmolLM3-3B, Q4_K_M").waitFor();
     assert.deepEqual(await calls(page, "getModel"), [["getModel", "SmolLM3-Q4_K_M.gguf"]]);
@@ -174,7 +174,7 @@ scene(
     await button(page, "Get SmolLM3-3B").waitFor();
     await offer(page)
       .getByText(
-        "SmolLM3-3B-notes, Q4_K_M is on this computer, too (LM Studio). It is not the official file.",
+        "Also on this computer: SmolLM3-3B-notes, Q4_K_M, in LM Studio (not the official file).",
       )
       .waitFor();
     await button(page, "Open SmolLM3-3B-notes, Q4_K_M").click();

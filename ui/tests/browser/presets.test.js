@@ -15,11 +15,9 @@ const isFocused = (element) => element === document.activeElement;
 
 scene("a chat gets a preset and instructions of its own from its header", {}, async (page) => {
   await chats(page).getByText("Sourdough").click();
-  await says(page, "Default");
+  await says(page, "No preset");
   await chip(page).click();
-  await card(page)
-    .getByText("With other instructions, the model reads this chat again first")
-    .waitFor();
+  await card(page).getByText("After a change, the model rereads this chat first").waitFor();
   await card(page)
     .getByRole("button", { name: /^Editor/ })
     .click();
@@ -33,7 +31,7 @@ scene("a chat gets a preset and instructions of its own from its header", {}, as
   await card(page).waitFor({ state: "detached" });
 
   await chats(page).getByText("How does compound").click();
-  await says(page, "Default");
+  await says(page, "No preset");
   await chats(page).getByText("Sourdough").click();
   await says(page, "Editor, with instructions of its own");
   await message(page).blur();
@@ -69,7 +67,7 @@ scene("how a chat is answered is kept as a preset", {}, async (page) => {
   await answered(page);
   await says(page, "Poet");
   await page.keyboard.press("Control+n");
-  await says(page, "Default");
+  await says(page, "No preset");
 });
 
 scene("presets are made, changed, copied, and deleted with a way back", {}, async (page) => {

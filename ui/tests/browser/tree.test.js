@@ -211,7 +211,7 @@ scene(
 
 scene("what switching the mode costs is said before it is sent", { rate: 4000 }, async (page) => {
   await asked(page);
-  const note = page.getByText("the model reads this chat again first");
+  const note = page.getByText("the model rereads this chat first");
   assert.equal(await note.count(), 0);
   await button(page, "Thinking").last().click();
   await note.waitFor();

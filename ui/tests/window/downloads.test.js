@@ -77,7 +77,7 @@ test("the first screen leads to the model; its download is paused, and resumed a
   await app.until("size and licence", async () =>
     (await app.text(offer)).includes("1.9 GB, free (Apache-2.0)"),
   );
-  assert((await app.text(offer)).includes("It is downloaded from 127.0.0.1"), "from the mirror");
+  assert((await app.text(offer)).includes("Downloads once from 127.0.0.1"), "from the mirror");
   await app.picture("first-screen");
   assert.deepEqual(server.asked, [], "nothing is asked before a click");
 

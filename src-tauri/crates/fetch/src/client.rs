@@ -19,7 +19,7 @@ const REDIRECTS: usize = 10;
 /// Where a proxy is named: the first that is set counts.
 const PROXY: [&str; 4] = ["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"];
 
-const NO_HOST: &str = "there is no host of this name, or no network";
+const NO_HOST: &str = "its name was not found";
 
 /// What is asked of a server.
 #[derive(Debug, Clone)]

@@ -23,9 +23,7 @@ pub enum FetchError {
         name: String,
         reason: String,
     },
-    #[error(
-        "{host} cannot be reached: {reason}. Check the network connection, then resume the download."
-    )]
+    #[error("Can't reach {host}: {reason}. Check your internet connection and try again.")]
     Unreachable { host: String, reason: String },
     #[error(
         "{host} does not prove who it is: {reason}. Check the date of this computer; behind a proxy that opens encrypted connections, its certificate has to be installed in the system."
@@ -163,7 +161,7 @@ impl FetchError {
     /// Why there is a wait for the next try, without the advice that a failure ends with.
     pub fn reason(&self) -> String {
         match self {
-            Self::Unreachable { host, reason } => format!("{host} cannot be reached: {reason}."),
+            Self::Unreachable { host, reason } => format!("Can't reach {host}: {reason}."),
             Self::Stalled { host } => format!("{host} stopped sending."),
             Self::CutOff { host } => format!("The connection to {host} broke off."),
             Self::Busy { host, status, .. } => {

@@ -139,7 +139,7 @@ pub const THINKING_BUDGET: Parameter = Parameter {
     default: None,
     flag: "thinking-budget",
     file_key: None,
-    hint: "The most tokens of thinking. Then the model answers with what it has thought so far.",
+    hint: "Most tokens to spend on thinking. Then the model answers.",
 };
 
 /// How tokens are chosen, in the order in which the window shows it.

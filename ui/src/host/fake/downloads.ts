@@ -85,7 +85,7 @@ export const downloads: Record<string, Script> = {
   "download-waiting": downloading({
     state: "waiting",
     ...at,
-    message: "huggingface.co cannot be reached: there is no host of this name, or no network.",
+    message: "Can't reach huggingface.co: its name was not found.",
     seconds: 30,
   }),
   "download-verifying": downloading({ state: "verifying", ...at }),

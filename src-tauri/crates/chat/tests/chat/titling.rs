@@ -49,7 +49,7 @@ fn a_new_chat_gets_a_title_behind_its_first_answer_and_it_is_no_part_of_the_chat
     std::thread::sleep(5 * TIMING.idle_after);
     assert_eq!(asides(&bench), 1, "it has a title");
     let undone = bench.chat.undo().unwrap().unwrap();
-    let setting = "changed “Titles by the model”";
+    let setting = "changed “Let the model name chats”";
     assert_eq!(
         undone.label, setting,
         "the title is no change of the user's"
