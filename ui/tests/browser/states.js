@@ -61,6 +61,13 @@ export const screens = {
       await page.getByRole("article", { name: "You" }).hover();
     },
   },
+  window: {
+    rate: 4000,
+    act: async (page) => {
+      await openChat(page, "How does compound interest work?");
+      await page.mouse.move(0, 0);
+    },
+  },
   interrupted: {
     rate: 4000,
     act: async (page) => {

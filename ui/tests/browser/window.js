@@ -77,10 +77,13 @@ export class Stand {
     first = ["textbox", { name: "Message" }],
     width = 1100,
     height = 720,
+    /** The time at which the page opens; that of this machine where none is given. */
+    now,
     ...rest
   } = {}) {
     const context = await this.browser.newContext({ viewport: { width, height }, ...rest });
     const page = await context.newPage();
+    if (now) await page.clock.install({ time: now });
     await page.addInitScript(holdPassing);
     page.setDefaultTimeout(TIMEOUT_MS);
     page.faults = [];
@@ -103,6 +106,17 @@ export class Stand {
     await this.browser.close();
     await this.server.close();
   }
+}
+
+/** A picture of a state: what `act` has made of a page. */
+export async function shot(stand, name, { act, ...view }) {
+  const page = await stand.page(view);
+  await act?.(page);
+  await page.waitForTimeout(350);
+  const picture = await page.screenshot({ caret: "hide" });
+  if (page.faults.length > 0) throw new Error(`${name}: ${page.faults.join("\n")}`);
+  await page.context().close();
+  return picture;
 }
 
 /** One browser for a test file, and a test on a page of its own, which must log no error. */

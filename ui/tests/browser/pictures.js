@@ -1,0 +1,135 @@
+// The pictures of ../../screenshots, of which README and the software centres show some.
+//
+//     npm run pictures              makes all of them anew
+//     npm run pictures -- --check   fails where one no longer shows what the page looks like
+import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { screens } from "./states.js";
+import { Stand, shot } from "./window.js";
+
+const tests = join(dirname(fileURLToPath(import.meta.url)), "..");
+const folder = join(tests, "..", "screenshots");
+const out = join(tests, "out", "pictures");
+
+/** Names of pictures with the state that each shows. */
+const pictures = {
+  window: "window",
+  "first-screen": "first-download",
+  download: "download",
+  models: "models-found",
+  "context-menu": "menu-chat",
+  "right-to-left": "right-to-left",
+  palette: "palette-search",
+  find: "find",
+  slash: "slash",
+  regenerate: "regenerate-menu",
+  "answer-now": "answer-now",
+  context: "context",
+  "context-full": "context-left-out",
+  summary: "summary-chat",
+  preset: "preset",
+  presets: "presets",
+  order: "order",
+  selection: "order-selected",
+  folders: "order-folder",
+  bin: "bin",
+  temporary: "temporary",
+  export: "export-chat",
+  data: "settings-data",
+  "damaged-database": "damaged-copies",
+  settings: "settings",
+  "settings-search": "settings-search",
+  privacy: "settings-privacy",
+  "unknown-template": "model-template",
+};
+
+/** Each is there in light, in dark, and in a window of 420 pixels; the first also at 200 %. */
+const variants = [
+  ["", { colorScheme: "light" }],
+  ["-dark", { colorScheme: "dark" }],
+  ["-small", { colorScheme: "light", width: 420, height: 720 }],
+];
+const zoomed = { colorScheme: "light", width: 550, height: 360, deviceScaleFactor: 2 };
+
+/** A picture is the same on each day. */
+const view = { now: "2026-03-05T10:30:00", timezoneId: "Europe/Berlin", locale: "en-GB" };
+
+/** In a small window the list of chats, and so its menu, is not there. */
+const LARGE_ONLY = ["context-menu"];
+
+/** File names with the states and views of their pictures. */
+const files = Object.entries(pictures).flatMap(([name, state]) =>
+  variants
+    .filter(([suffix]) => suffix !== "-small" || !LARGE_ONLY.includes(name))
+    .map(([suffix, size]) => [`${name}${suffix}.png`, state, size]),
+);
+files.push(["zoom-200.png", "window", zoomed]);
+
+async function take([file, state, size]) {
+  return [file, await shot(stand, file, { ...screens[state], ...view, ...size })];
+}
+
+/** Fonts are drawn a little differently on each machine: pictures are compared by cells of 8 × 8 pixels. */
+async function differs(page, before, after) {
+  const urls = [before, after].map((png) => `data:image/png;base64,${png.toString("base64")}`);
+  return page.evaluate(async (urls) => {
+    const CELL = 8;
+    const cells = async (url) => {
+      const image = await createImageBitmap(await (await fetch(url)).blob());
+      const width = Math.ceil(image.width / CELL);
+      const height = Math.ceil(image.height / CELL);
+      const canvas = new OffscreenCanvas(width, height).getContext("2d");
+      canvas.imageSmoothingQuality = "high";
+      canvas.drawImage(image, 0, 0, width, height);
+      return { width, height, data: canvas.getImageData(0, 0, width, height).data };
+    };
+    const [before, after] = await Promise.all(urls.map(cells));
+    if (before.width !== after.width || before.height !== after.height) return 1;
+    let changed = 0;
+    for (let at = 0; at < before.data.length; at += 4) {
+      const far = [0, 1, 2].some((c) => Math.abs(before.data[at + c] - after.data[at + c]) > 40);
+      changed += Number(far);
+    }
+    return changed / (before.data.length / 4);
+  }, urls);
+}
+
+const MOST_CHANGED = 0.003;
+
+async function check() {
+  const page = await (await stand.browser.newContext()).newPage();
+  const stale = [];
+  for (const wanted of files) {
+    const [file, after] = await take(wanted);
+    const path = join(folder, file);
+    const changed = existsSync(path) ? await differs(page, readFileSync(path), after) : 1;
+    if (changed <= MOST_CHANGED) continue;
+    mkdirSync(out, { recursive: true });
+    writeFileSync(join(out, file), after);
+    stale.push(`${file}: ${(100 * changed).toFixed(1)} % of it looks different`);
+  }
+  const known = new Set(files.map(([file]) => file));
+  for (const file of readdirSync(folder))
+    if (file.endsWith(".png") && !known.has(file)) stale.push(`${file}: no state makes it`);
+  for (const [, file] of readFileSync(join(folder, "README.md"), "utf8").matchAll(/\]\((.+?)\)/g))
+    if (!known.has(file)) stale.push(`README.md shows ${file}, which no state makes`);
+  if (stale.length === 0) return;
+  console.error([...stale, "Look at ui/tests/out/pictures, then: npm run pictures"].join("\n"));
+  process.exitCode = 1;
+}
+
+async function make() {
+  for (const file of readdirSync(folder)) if (file.endsWith(".png")) rmSync(join(folder, file));
+  for (const wanted of files) {
+    const [file, picture] = await take(wanted);
+    writeFileSync(join(folder, file), picture);
+  }
+}
+
+const stand = await Stand.open();
+try {
+  await (process.argv.includes("--check") ? check() : make());
+} finally {
+  await stand.close();
+}
