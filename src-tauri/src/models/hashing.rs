@@ -70,7 +70,7 @@ mod tests {
                 more: Vec::new(),
                 bytes,
                 modified: 1,
-                inode: 1,
+                inodes: vec![1],
             },
             drive,
             header: Err("It is not there.".into()),

@@ -77,6 +77,9 @@ struct StoredFile {
     bytes: u64,
     modified: u64,
     inode: u64,
+    /// Those of `more`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    more_inodes: Vec<u64>,
     #[serde(flatten)]
     facts: FileFacts,
 }
@@ -207,13 +210,15 @@ impl StoredFile {
         let opened_as = facts.opened_as.as_deref();
         let more = stamp.more.iter();
         let more: Option<Vec<_>> = more.map(|path| Some(path.to_str()?.to_owned())).collect();
+        let (inode, more_inodes) = stamp.inodes.split_first()?;
         let is_text = opened_as.is_none_or(|path| path.to_str().is_some());
         is_text.then_some(StoredFile {
             path: stamp.path.to_str()?.to_owned(),
             more: more?,
             bytes: stamp.bytes,
             modified: stamp.modified,
-            inode: stamp.inode,
+            inode: *inode,
+            more_inodes: more_inodes.to_vec(),
             facts: facts.clone(),
         })
     }
@@ -224,7 +229,7 @@ impl StoredFile {
             more: self.more.into_iter().map(PathBuf::from).collect(),
             bytes: self.bytes,
             modified: self.modified,
-            inode: self.inode,
+            inodes: [&[self.inode], &*self.more_inodes].concat(),
         };
         (stamp, self.facts)
     }
@@ -240,7 +245,7 @@ mod tests {
             more: Vec::new(),
             bytes: 7,
             modified,
-            inode: 1,
+            inodes: vec![1],
         }
     }
 
@@ -337,6 +342,7 @@ mod tests {
         let file = folder.path().join("models.json");
         let parts = FileStamp {
             more: vec!["/b.gguf".into(), "/c.gguf".into()],
+            inodes: vec![1, 2, 3],
             ..stamp("/a.gguf", 1)
         };
         Facts::read(&file).update(&parts, |facts| facts.sha256 = Some("aa".into()));
@@ -346,6 +352,11 @@ mod tests {
             facts.of(&stamp("/a.gguf", 1)).is_none(),
             "another part is missing"
         );
+        let replaced = FileStamp {
+            inodes: vec![1, 2, 4],
+            ..parts
+        };
+        assert!(facts.of(&replaced).is_none(), "a part is another file");
     }
 
     #[test]

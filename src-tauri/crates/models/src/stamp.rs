@@ -17,8 +17,8 @@ pub struct FileStamp {
     pub bytes: u64,
     /// Time of the last change, in nanoseconds since 1970.
     pub modified: u64,
-    /// Its number in its file system; 0 where there are none.
-    pub inode: u64,
+    /// The numbers of all files in their file systems, in order; 0 where there are none.
+    pub inodes: Vec<u64>,
 }
 
 impl FileStamp {
@@ -56,6 +56,7 @@ impl FileStamp {
                     whole.more.push(path);
                     whole.bytes += metadata.len();
                     whole.modified = whole.modified.max(modified);
+                    whole.inodes.push(inode(&metadata));
                 }
                 None => {
                     whole = Some(FileStamp {
@@ -63,7 +64,7 @@ impl FileStamp {
                         more: Vec::new(),
                         bytes: metadata.len(),
                         modified,
-                        inode: inode(&metadata),
+                        inodes: vec![inode(&metadata)],
                     });
                 }
             }

@@ -64,7 +64,7 @@ impl Sources {
             more: Vec::new(),
             bytes,
             modified: 1,
-            inode: 1,
+            inodes: vec![1],
         };
         self.found.push(FoundFile {
             path: path.into(),

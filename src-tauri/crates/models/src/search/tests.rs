@@ -327,6 +327,19 @@ fn a_model_in_several_files_is_listed_once_with_the_size_of_all() {
     assert_eq!(steps, stamp.bytes);
     assert!(hash(stamp).is_some());
     let mut bytes = fs::read(&second).expect("read");
+    let time = fs::metadata(&second)
+        .and_then(|file| file.modified())
+        .expect("has one");
+    let copy = home.path().join("copy");
+    fs::write(&copy, &bytes).expect("written");
+    let opened = fs::File::options().write(true).open(&copy);
+    opened
+        .and_then(|file| file.set_modified(time))
+        .expect("set");
+    fs::rename(&copy, &second).expect("renamed");
+    if cfg!(unix) {
+        assert_eq!(hash(stamp), None, "another file of the same size and time");
+    }
     bytes.push(0);
     fs::write(&second, bytes).expect("written");
     assert_eq!(hash(stamp), None);
