@@ -401,6 +401,10 @@ fn what_has_the_signs_comes_first() {
     assert_eq!(found(&store, "c++")[..3], others(plus));
     assert_eq!(found(&store, "C#")[..3], others(sharp));
     assert_eq!(found(&store, "++"), [Some(plus)]);
+    let (_, asks) = chat(&store, "x", "是水？");
+    let (_, states) = chat(&store, "x", "是水。");
+    assert_eq!(found(&store, "水？"), [Some(asks), Some(states)]);
+    assert_eq!(found(&store, "水。"), [Some(states), Some(asks)]);
     let (_, eagle) = chat(&store, "x", "fast 🦅");
     assert_eq!(found(&store, "fast"), [Some(eagle), Some(plus)]);
     assert_eq!(found(&store, "fast C++"), [Some(plus)]);

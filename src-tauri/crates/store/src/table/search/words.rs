@@ -94,8 +94,8 @@ pub(super) fn indexed_words(text: &str) -> String {
     indexed
 }
 
-/// The signs of texts, each once: by themselves, in twos, and each beside a word of one letter. The index of three
-/// characters has what is longer.
+/// The signs of texts, each once: by themselves, in twos, and each beside a word of one letter, or a character of Chinese,
+/// Japanese or Korean. The index of three characters has what is longer.
 pub(super) fn indexed_signs<'t>(texts: impl IntoIterator<Item = &'t str>) -> String {
     let mut signs = BTreeSet::new();
     for text in texts {
@@ -118,15 +118,9 @@ pub(super) fn indexed_signs<'t>(texts: impl IntoIterator<Item = &'t str>) -> Str
 }
 
 fn is_sign_pair(folded: &str, left: &Token, right: &Token) -> bool {
-    let is_letter = |token: &Token| {
-        token.kind == TokenKind::Word && folded[token.at.clone()].chars().nth(1).is_none()
-    };
-    match (left.kind, right.kind) {
-        (TokenKind::Sign, TokenKind::Sign) => true,
-        (TokenKind::Sign, _) => is_letter(right),
-        (_, TokenKind::Sign) => is_letter(left),
-        _ => false,
-    }
+    let is_single = |token: &Token| folded[token.at.clone()].chars().nth(1).is_none();
+    let has_sign = [left, right].iter().any(|it| it.kind == TokenKind::Sign);
+    has_sign && is_single(left) && is_single(right)
 }
 
 #[cfg(test)]
@@ -152,7 +146,8 @@ mod tests {
         let signs = |text: &str| indexed_signs([text]);
         assert_eq!(signs("C# and C++, C#"), "# + ++ +, , c# c+");
         assert_eq!(signs("a long word, 10 %"), "% ,");
-        assert_eq!(signs("水。🦅"), "。 。🦅 🦅");
+        assert_eq!(signs("水。🦅"), "。 。🦅 水。 🦅");
+        assert_eq!(signs("「水問題」"), "「 「水 」 題」");
         assert_eq!(signs("words alone"), "");
         assert_eq!(indexed_signs(["a+", "+"]), "+ a+");
     }
