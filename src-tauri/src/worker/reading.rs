@@ -47,7 +47,7 @@ pub fn read(
     let read =
         Worker::start(&task).and_then(|mut worker| receive(&mut worker, &mut name, progress, add));
     match read {
-        Ok(Received::All(tally)) => Ok(Some(tally)),
+        Ok(Received::All(tally)) => Ok(Some(*tally)),
         Ok(Received::Cancelled) | Err(WorkerFault::Interrupted) => Ok(None),
         Ok(Received::Refused(failure)) => Err(failure),
         Ok(Received::Failed(error)) => {
@@ -73,7 +73,7 @@ fn shown(file: &Path) -> String {
 
 /// The end of a reading whose child did not fail.
 enum Received {
-    All(Tally),
+    All(Box<Tally>),
     Failed(ReadError),
     /// `add` did not take something.
     Refused(Failure),
@@ -117,7 +117,7 @@ fn receive(
                     return Ok(Received::Refused(failure));
                 }
             }
-            ReadFrame::End(tally) => return Ok(Received::All(tally)),
+            ReadFrame::End(tally) => return Ok(Received::All(Box::new(tally))),
             ReadFrame::Failed(error) => return Ok(Received::Failed(error)),
         }
     }
