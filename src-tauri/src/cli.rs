@@ -167,6 +167,10 @@ pub enum Command {
 /// Reads the command line. A command that was mistyped is named before the flags behind it, which a file does not take.
 pub fn parse() -> Cli {
     Cli::try_parse().unwrap_or_else(|error| {
+        // It quotes what was typed as it is.
+        let typed = std::env::args_os();
+        let typed = typed.map(|arg| on_one_line(&arg.to_string_lossy()).into_owned());
+        let error = Cli::try_parse_from(typed).err().unwrap_or(error);
         let mut command = Cli::command();
         let first = std::env::args_os().nth(1).unwrap_or_default();
         let is_flag = first.as_encoded_bytes().starts_with(b"-");

@@ -91,6 +91,11 @@ fn no_subcommand_prints_a_name_raw() {
         &["verify", "-n", "4", "--json", model],
         &["fetch", NAME],
         &["devices", "-m", model],
+        // What the command line does not take.
+        &["ask", "--temperature", NAME, "Hi"],
+        &["ask", &format!("--{NAME}"), "Hi"],
+        &["models", NAME],
+        &["chats", "--sort", NAME],
     ];
     for &args in commands {
         let mut child = goldcrest()
