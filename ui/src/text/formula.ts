@@ -1,13 +1,22 @@
-import katex from "katex";
+import temml from "temml";
 import { escapeHtml } from "./code";
+import { inlineTex, plainTex } from "./latex";
 
 /** Longer ones are no formula that anybody wrote, and would take long to set. */
 const LONGEST = 2000;
+/** Levels of braces. */
+const DEEPEST = 100;
+/** Commands that define others: what they expand to may have any length. */
+const DEFINITION =
+  /\\(?:[gex]?def|let|futurelet|(?:re|provide)?newcommand|DeclareMathOperator)(?![a-zA-Z])/u;
+
+/** Temml's colour of a command that it does not know. */
+const UNKNOWN = "#b22222";
 
 const made = new Map<string, string>();
 const MOST_MADE = 500;
 
-/** TeX as MathML; the source itself when it is not TeX that KaTeX knows. */
+/** TeX as MathML; the source itself when it is not TeX. */
 export function formula(tex: string, display: boolean): string {
   // While a paragraph grows, it is drawn again with the formulas that it has already.
   const key = `${display ? "block" : "inline"} ${tex}`;
@@ -21,26 +30,72 @@ export function formula(tex: string, display: boolean): string {
 
 function make(tex: string, display: boolean): string {
   try {
-    if (tex.length > LONGEST) throw new Error("too long");
-    const html = katex.renderToString(tex, {
+    if (tex.length > LONGEST || DEFINITION.test(tex) || depthOf(tex) > DEEPEST)
+      throw new Error("it is no formula that anybody wrote");
+    const plain = plainTex(tex);
+    const html = temml.renderToString(display ? plain : inlineTex(plain), {
       displayMode: display,
-      output: "mathml",
-      throwOnError: true,
-      strict: false,
-      trust: false,
+      errorColor: UNKNOWN,
       maxExpand: 200,
     });
-    // The sanitiser would keep the text of these wrappers beside the formula, and the content
-    // security policy complains of inline styles.
-    const bare = html
-      .replace(/^<span class="katex">|<\/span>$/gu, "")
-      .replace(/ style="[^"]*"/gu, "")
-      .replace(/<annotation\b[^>]*>[\s\S]*?<\/annotation>/gu, "")
-      .replace(/<\/?semantics>/gu, "")
-      // TeX sets a thin space after the name of a function; browsers set none.
-      .replace(/<mo>\u2061<\/mo>(?!<mo\b[^>]*>\()/gu, '$&<mspace width="0.17em"/>');
-    return bare;
+    if (!html.startsWith("<math")) throw new Error("it is no TeX");
+    return withoutStyles(html);
   } catch {
     return `<code${display ? ` class="formula-open"` : ""}>${escapeHtml(tex)}</code>`;
   }
+}
+
+function depthOf(tex: string): number {
+  let deepest = 0;
+  let depth = 0;
+  for (const sign of tex) {
+    if (sign === "{") deepest = Math.max(deepest, ++depth);
+    else if (sign === "}") depth -= 1;
+  }
+  return deepest;
+}
+
+/** A tag that has a style. */
+const STYLED = /<([a-z]+)((?: [a-z-]+="[^"]*")*) style="([^"]*)"((?: [a-z-]+="[^"]*")*)>/gu;
+
+/**
+ * The content security policy allows no inline styles, so what they say is said by classes, which `math.css` defines, and
+ * by attributes of MathML.
+ */
+function withoutStyles(html: string): string {
+  return html.replace(STYLED, (_, name: string, before: string, style: string, after: string) => {
+    const attributes = before + after;
+    const classes = [/ class="([^"]*)"/u.exec(attributes)?.[1] ?? ""];
+    let others = attributes.replace(/ class="[^"]*"/u, "");
+    for (const declaration of style.split(";")) {
+      const [property = "", value = ""] = declaration.split(":");
+      if (property === "color" && value === UNKNOWN) classes.push("unknown");
+      else if (property === "color") others += ` mathcolor="${value}"`;
+      else if (property === "background-color") others += ` mathbackground="${value}"`;
+      else classes.push(classFor(property, value));
+    }
+    const all = classes.filter((each) => each !== "").join(" ");
+    return `<${name}${others}${all === "" ? "" : ` class="${all}"`}>`;
+  });
+}
+
+/** Spaces beside cells, in hundredths of an em. */
+const SPACES = [0, 14, 40, 50, 100, 200];
+const POINTS_OF_EM = 11.955;
+
+/** The class of `math.css` that stands for a declaration; empty where the formula is as good without. */
+function classFor(property: string, value: string): string {
+  const [, side = ""] = /^(?:padding|border)-(left|right|top|bottom)$/u.exec(property) ?? [];
+  if (property.startsWith("padding-") && side !== "") {
+    const ems = Number.parseFloat(value) / (value.endsWith("pt") ? POINTS_OF_EM : 1);
+    const nearest = SPACES.reduce((best, each) =>
+      Math.abs(each - ems * 100) < Math.abs(best - ems * 100) ? each : best,
+    );
+    return `pad-${side}-${nearest}`;
+  }
+  if (property.startsWith("border-") && side !== "") return `line-${side}`;
+  if (property === "border") return "boxed";
+  if (property === "width" && value === "50%") return "half";
+  if (property === "width" && value === "100%") return "whole";
+  return property === "margin-left" ? "closer" : "";
 }

@@ -25,7 +25,7 @@ export function sanitise(html: string): string {
     USE_PROFILES: { html: true, mathMl: true },
     FORBID_TAGS: ["img", "style", "form", "input", "textarea", "select", "audio", "video"],
     FORBID_ATTR: ["style", "id", "name"],
-    ADD_ATTR: ["columnalign"],
+    ADD_ATTR: ["form"],
     ALLOWED_URI_REGEXP: ADDRESS_OR_WORD,
   });
   // Svelte's type for {@html} is string, and it hands the trusted value on as it is.

@@ -14,10 +14,11 @@ use crate::bidi::without_bidi_controls;
 use crate::options::WriteOptions;
 use crate::shown::{Shown, branch, days, ending, thought};
 
-/// The window's: colours and sizes, answers, code. Then what only a document has.
-const STYLES: [&str; 5] = [
+/// The window's: colours and sizes, answers, formulas, code. Then what only a document has.
+const STYLES: [&str; 6] = [
     include_str!("../../../../ui/src/styles/tokens.css"),
     include_str!("../../../../ui/src/styles/answer.css"),
+    include_str!("../../../../ui/src/styles/math.css"),
     include_str!("../../../../ui/src/styles/code.css"),
     include_str!("../../../../ui/src/styles/document.css"),
     include_str!("html/page.css"),
