@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use store::{ChatRecord, FolderRecord, MessageRecord, PresetRecord, WholeChat};
 
 use crate::file_reading::{FileReading, Item};
-use crate::limits::CHAT_MESSAGES;
+use crate::limits::{CHAT_LINES, CHAT_MESSAGES};
 use crate::read_error::{ReadError, without_place};
 
 /// The name in the first line.
@@ -124,29 +124,27 @@ fn read_one(
         });
     }
     let mut counts = LineCounts::default();
-    let mut whole: Option<WholeChat> = None;
+    let mut incoming: Option<IncomingLines> = None;
     loop {
         match lines.next()?.ok_or_else(|| lines.cut_off())? {
             Line::Folder(folder) => reading.item(Item::Folder(folder))?,
             Line::Preset(preset) => reading.item(Item::Preset(preset))?,
             Line::Message(message) => {
-                let Some(whole) = &mut whole else {
+                let Some(incoming) = &mut incoming else {
                     return Err(lines.wrong("a message without its chat"));
                 };
                 counts.messages += 1;
-                if whole.messages.len() == CHAT_MESSAGES {
-                    let file = lines.name.to_owned();
-                    return Err(ReadError::TooLarge { file });
+                incoming.add(message, lines.text.len());
+                if incoming.is_too_large {
+                    reading.counter.begin_chat();
                 }
-                whole.messages.push(message);
             }
             Line::Chat(chat) => {
                 counts.chats += 1;
-                let messages = Vec::new();
-                hand_on(whole.replace(WholeChat { chat, messages }), lines, reading)?;
+                hand_on(incoming.replace(IncomingLines::of(chat)), lines, reading)?;
             }
             Line::End(end) => {
-                hand_on(whole.take(), lines, reading)?;
+                hand_on(incoming.take(), lines, reading)?;
                 return if end == counts {
                     Ok(())
                 } else {
@@ -157,14 +155,56 @@ fn read_one(
     }
 }
 
+/// A chat of which not all lines are read.
+struct IncomingLines {
+    whole: WholeChat,
+    /// Of its messages.
+    bytes: usize,
+    /// Its messages are passed over.
+    is_too_large: bool,
+}
+
+impl IncomingLines {
+    fn of(chat: ChatRecord) -> IncomingLines {
+        let messages = Vec::new();
+        IncomingLines {
+            whole: WholeChat { chat, messages },
+            bytes: 0,
+            is_too_large: false,
+        }
+    }
+
+    /// Adds a message, whose line has this many bytes.
+    fn add(&mut self, message: MessageRecord, bytes: usize) {
+        self.bytes += bytes;
+        let messages = &mut self.whole.messages;
+        self.is_too_large |= self.bytes > CHAT_LINES || messages.len() == CHAT_MESSAGES;
+        if self.is_too_large {
+            *messages = Vec::new();
+        } else {
+            messages.push(message);
+        }
+    }
+}
+
 fn hand_on(
-    whole: Option<WholeChat>,
+    incoming: Option<IncomingLines>,
     lines: &InputLines<'_>,
     reading: &mut FileReading<'_>,
 ) -> Result<(), ReadError> {
-    let Some(whole) = whole else {
+    let Some(IncomingLines {
+        whole,
+        is_too_large,
+        ..
+    }) = incoming
+    else {
         return Ok(());
     };
+    if is_too_large {
+        reading.counter.begin_chat();
+        reading.tally.large_chats.add_titled(1, &whole.chat.title);
+        return Ok(());
+    }
     match whole.fault() {
         Some(fault) => Err(lines.wrong(&fault)),
         None => reading.chat(whole),
@@ -220,6 +260,33 @@ impl InputLines<'_> {
     fn cut_off(&self) -> ReadError {
         ReadError::CutOff {
             file: self.name.to_owned(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use store::Role;
+
+    use super::*;
+
+    #[test]
+    fn a_chat_has_as_many_lines_as_it_may_and_no_more() {
+        let chat = ChatRecord::new("u".into(), "Birds".into(), "2026-03-05".into(), 1, None);
+        let message = |id| MessageRecord::new(id, Role::User, "Hi".into(), 1);
+        let mut incoming = IncomingLines::of(chat);
+        incoming.add(message(1), CHAT_LINES - 1);
+        incoming.add(message(2), 1);
+        assert_eq!(
+            (incoming.whole.messages.len(), incoming.is_too_large),
+            (2, false)
+        );
+        for id in 3..5 {
+            incoming.add(message(id), 1);
+            assert_eq!(
+                (incoming.whole.messages.len(), incoming.is_too_large),
+                (0, true)
+            );
         }
     }
 }

@@ -11,8 +11,9 @@ pub(crate) const CHAT_TEXT: usize = 64 << 20;
 /// Values of a chat of another program that are kept: nodes, messages, versions, parts and their fields. A message has some
 /// ten of them.
 pub(crate) const CHAT_VALUES: usize = 1_000_000;
-/// Messages of a chat of our own format.
+/// Messages of a chat of our own format, and bytes of their lines: the process that reads a chat has it in memory.
 pub(crate) const CHAT_MESSAGES: usize = 1_000_000;
+pub(crate) const CHAT_LINES: usize = 480 << 20;
 
 /// Cuts what is longer than it can be here. Returns how many texts that were.
 pub(crate) fn cut_long_texts(whole: &mut WholeChat) -> usize {

@@ -238,3 +238,32 @@ fn memory_is_bounded() {
     let more = crate::damaged::peak() - before;
     assert!(more < 300 << 10, "{more} KiB");
 }
+
+/// 540 MB in one chat, and a small one behind it. By itself: it takes much memory.
+#[test]
+#[ignore = "it takes 500 MB: `cargo test --test chat_files -- --ignored --exact bounds::a_chat_that_is_too_large_is_left_out_of_our_own_format`"]
+fn a_chat_that_is_too_large_is_left_out_of_our_own_format() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.jsonl");
+    let mut out = io::BufWriter::new(fs::File::create(&path).unwrap());
+    let message = |id: u32, text: &str| json!({ "message": { "id": id, "role": "user", "state": "done", "text": text, "createdAt": 1 } });
+    let chat = |title: &str| json!({ "chat": { "uid": title, "title": title, "today": "2026-03-05", "createdAt": 1, "updatedAt": 2, "leaf": 1 } });
+    let text = "x".repeat(60 << 20);
+    writeln!(
+        out,
+        "{}",
+        json!({ "format": "goldcrest-chats", "version": 1 })
+    )
+    .unwrap();
+    writeln!(out, "{}", chat("Large")).unwrap();
+    for id in 1..=9 {
+        writeln!(out, "{}", message(id, &text)).unwrap();
+    }
+    writeln!(out, "{}\n{}", chat("Small"), message(1, "Hi")).unwrap();
+    writeln!(out, "{}", json!({ "end": { "chats": 2, "messages": 10 } })).unwrap();
+    drop(out);
+    let found = read_files(&[path]).unwrap();
+    assert_eq!(found.chats.len(), 1);
+    assert_eq!(found.chats[0].chat.title, "Small");
+    assert_eq!(found.tally.large_chats.names, ["“Large”"]);
+}
