@@ -6,11 +6,12 @@ use std::path::Path;
 use std::time::Duration;
 
 use chat::{Chat, ChatId, ChatRecords, Failure, Importing, Store, StoreSnapshot, WholeChat};
-use chat_files::{Format, OnProgress, Render, Target, WriteError, write};
+use chat_files::{Format, OnProgress, Render, Target, WriteError, Written, write};
 use serde::Deserialize;
 
 use crate::file_names::as_file_name;
 use crate::folders::Folders;
+use crate::importing::names;
 use crate::worker::Rendering;
 
 /// What to export, and how.
@@ -27,20 +28,20 @@ pub struct Export {
 }
 
 impl Export {
-    /// Writes a file; returns how many chats are in it, or `None` where `progress` ended it.
+    /// Writes a file; `None`: `progress` ended it.
     pub fn to_file(
         &self,
         chats: &ChatsAtOnce,
         path: &Path,
         progress: &mut OnProgress<'_>,
-    ) -> Result<Option<usize>, Failure> {
+    ) -> Result<Option<Written>, Failure> {
         let failed = |error: io::Error| not_written(path, &error);
         let mut target = Target::begin(path).map_err(failed)?;
         let written = self.to(chats, &mut target, progress);
         match written {
-            Ok(count) => {
+            Ok(written) => {
                 target.keep().map_err(failed)?;
-                Ok(Some(count))
+                Ok(Some(written))
             }
             Err(WriteError::Cancelled) => Ok(None),
             Err(WriteError::Output(error)) => Err(failed(error)),
@@ -57,7 +58,7 @@ impl Export {
         chats: &ChatsAtOnce,
         out: &mut dyn io::Write,
         progress: &mut OnProgress<'_>,
-    ) -> Result<usize, WriteError> {
+    ) -> Result<Written, WriteError> {
         let records = chats.records();
         // A copy has those that were asked for.
         let is_copy = matches!(chats, ChatsAtOnce::Copied(_));
@@ -159,6 +160,18 @@ impl CopiedChats {
     }
 }
 
+/// A sentence on the chats of an export that cannot be imported again; `None`: all can.
+pub fn too_large(written: &Written) -> Option<String> {
+    let too_large = &written.too_large;
+    let are = match too_large.count {
+        0 => return None,
+        1 => "1 chat is".to_owned(),
+        count => format!("{} chats are", figures::count(count)),
+    };
+    let names = names(too_large);
+    Some(format!("{are} too large to be imported again: {names}."))
+}
+
 /// Refuses a place in the data folder, where an export could replace the chats themselves.
 pub fn check_place(file: &Path, folders: &Folders) -> Result<(), Failure> {
     if folders.hold(file) {
@@ -194,6 +207,8 @@ fn not_written(path: &Path, error: &io::Error) -> Failure {
 
 #[cfg(test)]
 mod tests {
+    use chat_files::Omissions;
+
     use super::*;
 
     #[test]
@@ -215,6 +230,31 @@ mod tests {
         }
         let found = export(Format::Jsonl, None).file_name(None);
         assert!(found.ends_with(".jsonl"));
+    }
+
+    #[test]
+    fn an_export_names_what_cannot_be_imported_again() {
+        let written = |count, names: &[&str]| Written {
+            too_large: Omissions {
+                count,
+                names: names.iter().map(|name| (*name).to_owned()).collect(),
+                others: 0,
+            },
+            ..Written::default()
+        };
+        assert_eq!(too_large(&written(0, &[])), None);
+        for (written, sentence) in [
+            (
+                written(1, &["“Birds”"]),
+                "1 chat is too large to be imported again: “Birds”.",
+            ),
+            (
+                written(2, &["“Birds”", "“Trees”"]),
+                "2 chats are too large to be imported again: “Birds” and “Trees”.",
+            ),
+        ] {
+            assert_eq!(too_large(&written).as_deref(), Some(sentence));
+        }
     }
 
     #[test]

@@ -134,7 +134,7 @@ fn unread(tally: &Tally) -> String {
 }
 
 /// The names in a list, as a sentence has them.
-fn names(left_out: &Omissions) -> String {
+pub fn names(left_out: &Omissions) -> String {
     let mut names = left_out.names.clone();
     if left_out.others > 0 {
         names.push(format!("{} more", figures::count(left_out.others)));

@@ -13,7 +13,7 @@ use chat::{Chat, Failure};
 use crate::data_folder::Move;
 use crate::desktop::Desktop;
 use crate::events::Events;
-use crate::exporting::{ChatsAtOnce, Export, check_place};
+use crate::exporting::{ChatsAtOnce, Export, check_place, too_large};
 use crate::folders::{self, Folders};
 use crate::importing::{self, count};
 use crate::models::Models;
@@ -117,9 +117,10 @@ impl Transfers {
             let chats = ChatsAtOnce::of(&chat, &database, export.chats.as_deref())?;
             let done = &mut |done, total| progress.at(done, total);
             let written = export.to_file(&chats, &file, done)?;
-            Ok(written.map(|chats| TransferState::Exported {
+            Ok(written.map(|written| TransferState::Exported {
                 file: file.to_string_lossy().into_owned(),
-                chats: count(chats),
+                chats: count(written.chats),
+                note: too_large(&written),
             }))
         })
     }

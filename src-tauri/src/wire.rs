@@ -173,6 +173,8 @@ pub enum TransferState {
     Exported {
         file: String,
         chats: u32,
+        /// A sentence on those that cannot be imported again.
+        note: Option<String>,
     },
     Imported(Imported),
     /// The app starts again with the new folder.

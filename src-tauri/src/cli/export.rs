@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use chat::{ChatId, ChatRecord, Failure, MessageRecord, Store, StoreSnapshot, WholeChat};
-use chat_files::{Format, WriteError};
+use chat_files::{Format, WriteError, Written};
 use engine::Turn;
 
 use super::args::{ExportArgs, ExportFormat};
@@ -14,7 +14,7 @@ use super::folders::data_folder;
 use super::interrupt::Interrupt;
 use super::output::{self, CliError};
 use super::progress::ProgressLine;
-use crate::exporting::{ChatsAtOnce, Export, check_place};
+use crate::exporting::{ChatsAtOnce, Export, check_place, too_large};
 use crate::folders::Folders;
 use crate::instance;
 use crate::visible::on_one_line;
@@ -50,7 +50,10 @@ fn to_stdout(export: &Export, chats: &ChatsAtOnce, cancel: &AtomicBool) -> Resul
     let mut out = io::BufWriter::new(output::content());
     let progress = &mut |_, _| !cancel.load(Ordering::Relaxed);
     match export.to(chats, &mut out, progress) {
-        Ok(_) => Ok(out.flush()?),
+        Ok(written) => {
+            out.flush()?;
+            say_too_large(&written)
+        }
         Err(WriteError::Cancelled) => Err(CliError::Interrupted),
         Err(WriteError::Output(error)) => Err(error.into()),
         Err(error) => Err(CliError::message(error.to_string())),
@@ -74,17 +77,24 @@ fn to_file(
     };
     let written = export.to_file(chats, file, progress);
     line.clear();
-    let count = written.map_err(failed)?.ok_or(CliError::Interrupted)?;
-    let chats = if count == 1 {
-        "1 chat".to_owned()
-    } else {
-        format!("{} chats", figures::count(count))
+    let written = written.map_err(failed)?.ok_or(CliError::Interrupted)?;
+    let chats = match written.chats {
+        1 => "1 chat".to_owned(),
+        count => format!("{} chats", figures::count(count)),
     };
     writeln!(
         output::stderr(),
         "{chats} in {}",
         on_one_line(&file.display().to_string())
     )?;
+    say_too_large(&written)
+}
+
+/// Says which chats cannot be imported again.
+fn say_too_large(written: &Written) -> Result<(), CliError> {
+    if let Some(sentence) = too_large(written) {
+        writeln!(output::stderr(), "{}", on_one_line(&sentence))?;
+    }
     Ok(())
 }
 

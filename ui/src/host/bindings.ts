@@ -1274,15 +1274,17 @@ export type TransferKind = "export" | "import" | "move";
 
 export type TransferState = 
 /**  The fraction done, 0 to 1. */
-({ name: "running"; done: number }) & { chats?: never; file?: never; message?: never } | 
+({ name: "running"; done: number }) & { chats?: never; file?: never; message?: never; note?: never } | 
 /**  The chats are in this file. */
-({ name: "exported"; file: string; chats: number }) & { done?: never; message?: never } | {
+({ name: "exported"; file: string; chats: number; 
+/**  A sentence on those that cannot be imported again. */
+note: string | null }) & { done?: never; message?: never } | {
 	name: "imported",
 } & Imported | 
 /**  The app starts again with the new folder. */
-({ name: "moved" }) & { chats?: never; done?: never; file?: never; message?: never } | ({ name: "cancelled" }) & { chats?: never; done?: never; file?: never; message?: never } | ({ name: "failed"; message: string }) & { chats?: never; done?: never; file?: never } | 
+({ name: "moved" }) & { chats?: never; done?: never; file?: never; message?: never; note?: never } | ({ name: "cancelled" }) & { chats?: never; done?: never; file?: never; message?: never; note?: never } | ({ name: "failed"; message: string }) & { chats?: never; done?: never; file?: never; note?: never } | 
 /**  It did not begin. Another one may be running, and goes on. */
-({ name: "refused"; message: string }) & { chats?: never; done?: never; file?: never };
+({ name: "refused"; message: string }) & { chats?: never; done?: never; file?: never; note?: never };
 
 /**  A change that was undone, or made again. */
 export type Undone = {

@@ -91,9 +91,12 @@ export class Transfers {
     switch (state.name) {
       case "running":
         break;
-      case "exported":
-        this.notices.show(`Exported ${chatCount(state.chats)} to ${state.file}`);
+      case "exported": {
+        const exported = `Exported ${chatCount(state.chats)} to ${state.file}`;
+        if (state.note) this.notices.warn(`${exported}. ${state.note}`);
+        else this.notices.show(exported);
         break;
+      }
       case "imported": {
         // What was left out is said in further sentences.
         const isReport = state.message.includes(". ");

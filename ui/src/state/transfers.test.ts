@@ -33,9 +33,12 @@ describe("an export", () => {
     ]);
     expect(transfers.exporting).toBeNull();
     expect(transfers.running).toEqual({ kind: "export", done: 0 });
-    host.endTransfer({ name: "exported", file: "~/a.html", chats: 1 });
+    host.endTransfer({ name: "exported", file: "~/a.html", chats: 1, note: null });
     expect(transfers.running).toBeNull();
     expect(notices.list[0]?.text).toBe("Exported 1 chat to ~/a.html");
+    const note = "1 chat is too large to be imported again: “Birds”.";
+    host.endTransfer({ name: "exported", file: "~/a.jsonl", chats: 2, note });
+    expect(notices.list[0]?.text).toBe(`Exported 2 chats to ~/a.jsonl. ${note}`);
   });
 
   it("goes on asking where no file was chosen, and exports nothing of nothing", async () => {

@@ -9,7 +9,7 @@ use std::io::{self, BufRead, Write};
 use serde::{Deserialize, Serialize};
 use store::{ChatRecord, FolderRecord, MessageRecord, PresetRecord, WholeChat};
 
-use crate::file_reading::{FileReading, Item};
+use crate::file_reading::{FileReading, Item, Omissions};
 use crate::limits::{CHAT_LINES, CHAT_MESSAGES};
 use crate::read_error::{ReadError, without_place};
 
@@ -42,8 +42,31 @@ struct LineCounts {
     messages: u64,
 }
 
+/// The lines of a chat's messages.
+#[derive(Default)]
+struct ChatLines {
+    messages: usize,
+    bytes: usize,
+}
+
+impl ChatLines {
+    fn add(&mut self, bytes: usize) {
+        self.messages += 1;
+        self.bytes += bytes;
+    }
+
+    /// Returns whether the chat is left out where it is read.
+    fn are_too_many(&self) -> bool {
+        self.bytes > CHAT_LINES || self.messages > CHAT_MESSAGES
+    }
+}
+
 /// What is being written.
-pub(crate) struct Lines(LineCounts);
+#[derive(Default)]
+pub(crate) struct Lines {
+    counts: LineCounts,
+    too_large: Omissions,
+}
 
 impl Lines {
     pub fn begin(
@@ -62,27 +85,36 @@ impl Lines {
         for preset in presets {
             line(out, &Line::Preset(preset))?;
         }
-        Ok(Lines(LineCounts::default()))
+        Ok(Lines::default())
     }
 
     pub fn chat(&mut self, out: &mut dyn Write, whole: &WholeChat) -> io::Result<()> {
-        self.0.chats += 1;
-        self.0.messages += whole.messages.len() as u64;
+        self.counts.chats += 1;
+        self.counts.messages += whole.messages.len() as u64;
         line(out, &Line::Chat(whole.chat.clone()))?;
+        let mut lines = ChatLines::default();
         for message in &whole.messages {
-            line(out, &Line::Message(message.clone()))?;
+            lines.add(line(out, &Line::Message(message.clone()))?);
+        }
+        if lines.are_too_many() {
+            self.too_large.add_titled(1, &whole.chat.title);
         }
         Ok(())
     }
 
-    pub fn end(self, out: &mut dyn Write) -> io::Result<()> {
-        line(out, &Line::End(self.0))
+    /// Ends the file. Returns the chats that will be left out where it is read.
+    pub fn end(self, out: &mut dyn Write) -> io::Result<Omissions> {
+        line(out, &Line::End(self.counts))?;
+        Ok(self.too_large)
     }
 }
 
-fn line(out: &mut dyn Write, value: &impl Serialize) -> io::Result<()> {
-    serde_json::to_writer(&mut *out, value)?;
-    out.write_all(b"\n")
+/// Returns the bytes of the line.
+fn line(out: &mut dyn Write, value: &impl Serialize) -> io::Result<usize> {
+    let mut line = serde_json::to_vec(value)?;
+    line.push(b'\n');
+    out.write_all(&line)?;
+    Ok(line.len())
 }
 
 /// Reads a file whose first line names this format.
@@ -135,7 +167,7 @@ fn read_one(
                 };
                 counts.messages += 1;
                 incoming.add(message, lines.text.len());
-                if incoming.is_too_large {
+                if incoming.lines.are_too_many() {
                     reading.counter.begin_chat();
                 }
             }
@@ -158,10 +190,7 @@ fn read_one(
 /// A chat of which not all lines are read.
 struct IncomingLines {
     whole: WholeChat,
-    /// Of its messages.
-    bytes: usize,
-    /// Its messages are passed over.
-    is_too_large: bool,
+    lines: ChatLines,
 }
 
 impl IncomingLines {
@@ -169,20 +198,17 @@ impl IncomingLines {
         let messages = Vec::new();
         IncomingLines {
             whole: WholeChat { chat, messages },
-            bytes: 0,
-            is_too_large: false,
+            lines: ChatLines::default(),
         }
     }
 
     /// Adds a message, whose line has this many bytes.
     fn add(&mut self, message: MessageRecord, bytes: usize) {
-        self.bytes += bytes;
-        let messages = &mut self.whole.messages;
-        self.is_too_large |= self.bytes > CHAT_LINES || messages.len() == CHAT_MESSAGES;
-        if self.is_too_large {
-            *messages = Vec::new();
+        self.lines.add(bytes);
+        if self.lines.are_too_many() {
+            self.whole.messages = Vec::new();
         } else {
-            messages.push(message);
+            self.whole.messages.push(message);
         }
     }
 }
@@ -192,15 +218,10 @@ fn hand_on(
     lines: &InputLines<'_>,
     reading: &mut FileReading<'_>,
 ) -> Result<(), ReadError> {
-    let Some(IncomingLines {
-        whole,
-        is_too_large,
-        ..
-    }) = incoming
-    else {
+    let Some(IncomingLines { whole, lines: read }) = incoming else {
         return Ok(());
     };
-    if is_too_large {
+    if read.are_too_many() {
         reading.counter.begin_chat();
         reading.tally.large_chats.add_titled(1, &whole.chat.title);
         return Ok(());
@@ -275,18 +296,25 @@ mod tests {
         let chat = ChatRecord::new("u".into(), "Birds".into(), "2026-03-05".into(), 1, None);
         let message = |id| MessageRecord::new(id, Role::User, "Hi".into(), 1);
         let mut incoming = IncomingLines::of(chat);
-        incoming.add(message(1), CHAT_LINES - 1);
-        incoming.add(message(2), 1);
-        assert_eq!(
-            (incoming.whole.messages.len(), incoming.is_too_large),
-            (2, false)
-        );
-        for id in 3..5 {
-            incoming.add(message(id), 1);
-            assert_eq!(
-                (incoming.whole.messages.len(), incoming.is_too_large),
-                (0, true)
-            );
-        }
+        let mut add = |id, bytes| {
+            incoming.add(message(id), bytes);
+            (incoming.whole.messages.len(), incoming.lines.are_too_many())
+        };
+        assert_eq!(add(1, CHAT_LINES - 1), (1, false));
+        assert_eq!(add(2, 1), (2, false));
+        assert_eq!(add(3, 1), (0, true));
+        assert_eq!(add(4, 1), (0, true));
+        let messages = CHAT_MESSAGES;
+        let mut most = ChatLines { messages, bytes: 0 };
+        assert!(!most.are_too_many());
+        most.add(1);
+        assert!(most.are_too_many());
+    }
+
+    #[test]
+    fn the_size_of_a_line_is_that_which_is_read() {
+        let mut out = Vec::new();
+        let written = line(&mut out, &Line::End(LineCounts::default())).expect("memory");
+        assert_eq!(written, out.len());
     }
 }

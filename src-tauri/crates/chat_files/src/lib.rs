@@ -36,4 +36,4 @@ pub use read::{read, size};
 pub use read_error::ReadError;
 pub use source::Source;
 pub use target::Target;
-pub use write::{Render, WriteError, write};
+pub use write::{Render, WriteError, Written, write};

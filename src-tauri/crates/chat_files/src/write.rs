@@ -5,6 +5,7 @@ use std::io::{self, Write};
 
 use store::{ChatId, ChatRecords, StoreError, WholeChat};
 
+use crate::file_reading::Omissions;
 use crate::jsonl;
 use crate::options::OnProgress;
 
@@ -25,6 +26,15 @@ pub enum WriteError {
     Cancelled,
 }
 
+/// What was written.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Written {
+    /// How many chats.
+    pub chats: usize,
+    /// Those of JSONL that are too large to be imported again.
+    pub too_large: Omissions,
+}
+
 /// Renders a document to read, in this process or in another.
 pub trait Render {
     /// Begins the document of chats with these titles.
@@ -42,15 +52,14 @@ pub trait Render {
     fn end(&mut self, out: &mut dyn Write) -> Result<(), WriteError>;
 }
 
-/// Writes chats in the order of `chats`; `None`: all. They become what `document` renders; without one, JSONL. Returns how
-/// many there were.
+/// Writes chats in the order of `chats`; `None`: all. They become what `document` renders; without one, JSONL.
 pub fn write(
     records: &ChatRecords<'_>,
     chats: Option<&[ChatId]>,
     document: Option<&mut dyn Render>,
     out: &mut dyn Write,
     progress: &mut OnProgress<'_>,
-) -> Result<usize, WriteError> {
+) -> Result<Written, WriteError> {
     let all = match chats {
         Some(_) => Vec::new(),
         None => records.all()?,
@@ -67,6 +76,7 @@ pub fn write(
         }
         Ok(())
     };
+    let mut too_large = Omissions::default();
     if let Some(document) = document {
         let titles = chats.iter().map(|chat| records.title(*chat));
         document.begin(out, &titles.collect::<Result<Vec<_>, _>>()?)?;
@@ -88,10 +98,13 @@ pub fn write(
         }
         let mut lines = jsonl::Lines::begin(out, folders, presets)?;
         each(out, &mut |out, whole, _| Ok(lines.chat(out, whole)?))?;
-        lines.end(out)?;
+        too_large = lines.end(out)?;
     }
     out.flush()?;
-    Ok(chats.len())
+    Ok(Written {
+        chats: chats.len(),
+        too_large,
+    })
 }
 
 type OneChat<'a> =

@@ -3,7 +3,9 @@
 use std::fs;
 use std::io::{self, Write};
 
-use chat_files::{Document, DocumentKind, Format, Render, Target, WriteError, WriteOptions, write};
+use chat_files::{
+    Document, DocumentKind, Format, Render, Target, WriteError, WriteOptions, Written, write,
+};
 use jiff::tz::TimeZone;
 use store::{ChatId, MessageState, NewMessage, Progress, Role, Store};
 
@@ -72,7 +74,7 @@ fn write_all(
     (format, thinking): (Format, bool),
     out: &mut dyn Write,
     goes_on: bool,
-) -> Result<usize, WriteError> {
+) -> Result<Written, WriteError> {
     let mut document = format
         .document()
         .map(|kind| Document::new(kind, options(thinking)));
