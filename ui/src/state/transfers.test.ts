@@ -36,9 +36,16 @@ describe("an export", () => {
     host.endTransfer({ name: "exported", file: "~/a.html", chats: 1, note: null });
     expect(transfers.running).toBeNull();
     expect(notices.list[0]?.text).toBe("Exported 1 chat to ~/a.html");
+  });
+
+  it("names what cannot be imported again until that is dismissed", async () => {
+    const { host, notices, transfers } = started();
+    transfers.exportChats(null);
+    await transfers.export();
     const note = "1 chat is too large to be imported again: “Birds”.";
     host.endTransfer({ name: "exported", file: "~/a.jsonl", chats: 2, note });
-    expect(notices.list[0]?.text).toBe(`Exported 2 chats to ~/a.jsonl. ${note}`);
+    const text = `Exported 2 chats to ~/a.jsonl. ${note}`;
+    expect(notices.list[0]).toMatchObject({ text, stays: true });
   });
 
   it("goes on asking where no file was chosen, and exports nothing of nothing", async () => {
