@@ -11,7 +11,11 @@ export function messageMenu(app: App, entry: Entry): MenuItem[][] {
   const isAnswer = entry.role !== "user";
   const noun = isAnswer ? "answer" : "message";
   const text: MenuItem[] = [
-    { label: `Copy ${noun}`, run: () => void copyText(entry.text) },
+    {
+      label: `Copy ${noun}`,
+      ...(conversation.lastAnswer === entry && { keys: "Ctrl+Shift+C" }),
+      run: () => void copyText(entry.text),
+    },
     { label: `Edit ${noun}`, disabled, run: () => void (conversation.editing = entry.id) },
   ];
   /** It was edited, or its answer was deleted. */
@@ -25,13 +29,14 @@ export function messageMenu(app: App, entry: Entry): MenuItem[][] {
     goOn.unshift({ label: "Continue", disabled, run: () => void conversation.continue(entry) });
   const remove: MenuItem = {
     label: `Delete ${noun} and what follows`,
+    keys: "Ctrl+Shift+Backspace",
     danger: true,
     disabled,
     run: () => void app.deleteMessage(entry),
   };
   return [
-    entry.text === "" ? [] : text,
     ...(isAnswer ? [regenerateMenu(app, entry)] : []),
+    entry.text === "" ? [] : text,
     goOn,
     [remove],
   ];
@@ -47,7 +52,10 @@ export function regenerateMenu(app: App, entry: Entry): MenuItem[] {
     run: () => void run(),
   });
   return [
-    item("Regenerate", () => conversation.regenerate(entry, thinking)),
+    {
+      ...item("Regenerate", () => conversation.regenerate(entry, thinking)),
+      ...(conversation.lastAnswer === entry && { keys: "Ctrl+R" }),
+    },
     item("Shorter", () => conversation.regenerate(entry, thinking, "shorter")),
     item("Longer", () => conversation.regenerate(entry, thinking, "longer")),
     ...(mayThink

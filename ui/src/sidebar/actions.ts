@@ -54,7 +54,7 @@ export function actionsFor(app: App, chats: ChatSummary[], rename?: () => void):
     danger: true,
     run: () => void app.removeChats(chats),
   };
-  if (rename && !several) first.push({ label: "Rename", icon: Pencil, run: rename });
+  if (rename && !several) first.push({ label: "Rename", keys: "F2", icon: Pencil, run: rename });
   if (chats.some(({ temporary }) => temporary)) {
     if (!several)
       first.push({ label: "Keep this chat", icon: Save, run: () => void app.keepChat(only) });
@@ -95,6 +95,11 @@ function files(app: App, chats: ChatSummary[], named: (label: string) => string)
     },
   ];
   if (only !== undefined && ids.length === 1)
-    actions.push({ label: "Print…", icon: Printer, run: () => void app.transfers.print(only) });
+    actions.push({
+      label: "Print…",
+      ...(app.chat?.id === only && { keys: "Ctrl+P" }),
+      icon: Printer,
+      run: () => void app.transfers.print(only),
+    });
   return actions;
 }

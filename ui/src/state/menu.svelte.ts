@@ -1,6 +1,13 @@
 import type { Attachment } from "svelte/attachments";
 
-export type MenuItem = { label: string; run: () => void; danger?: boolean; disabled?: boolean };
+export type MenuItem = {
+  label: string;
+  /** Keys that do the same. */
+  keys?: string;
+  run: () => void;
+  danger?: boolean;
+  disabled?: boolean;
+};
 
 export type OpenMenu = {
   groups: MenuItem[][];

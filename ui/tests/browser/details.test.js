@@ -203,7 +203,11 @@ scene("a model that cannot think is not asked to", {}, async (page) => {
   assert.equal(await toggle.getAttribute("aria-pressed"), "false");
   await button(page, "Regenerate").click();
   const items = page.getByRole("menu").getByRole("menuitem");
-  assert.deepEqual(await items.allTextContents(), ["Regenerate", "Shorter", "Longer"]);
+  assert.deepEqual(await items.locator(".label").allTextContents(), [
+    "Regenerate",
+    "Shorter",
+    "Longer",
+  ]);
   await page.keyboard.press("Escape");
   await button(page, "Edit message").click();
   await button(page, "Save and answer").click();

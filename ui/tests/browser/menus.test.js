@@ -8,13 +8,17 @@ const SOURDOUGH = "Sourdough that does not rise";
 const OF_CHAT = ["Rename", "Pin", "Move to folder…", "Archive", "Export…", "Print…", "Delete"];
 
 const menu = (page) => page.getByRole("menu");
-const items = (page) => menu(page).getByRole("menuitem").allTextContents();
+const items = (page) => menu(page).getByRole("menuitem").locator(".label").allTextContents();
 const item = (page, name) => menu(page).getByRole("menuitem", { name, exact: true });
 const open = async (page) => {
   await chats(page).getByText(SOURDOUGH).click();
   await log(page).waitFor();
 };
-const focused = (page) => page.evaluate(() => document.activeElement.textContent.trim());
+const focused = (page) =>
+  page.evaluate(() => {
+    const { activeElement } = document;
+    return (activeElement.querySelector(".label") ?? activeElement).textContent.trim();
+  });
 
 /** Whether the web view's own menu would come at this place. */
 const ownMenu = (locator) =>
@@ -29,13 +33,13 @@ const QUESTION = [
   "Delete message and what follows",
 ];
 const ANSWER = [
-  "Copy answer",
-  "Edit answer",
   "Regenerate",
   "Shorter",
   "Longer",
   "Without thinking",
   "With thinking",
+  "Copy answer",
+  "Edit answer",
   "Continue",
   "New chat from here",
   "Delete answer and what follows",
