@@ -136,10 +136,13 @@ scene("presets are exported and imported", {}, async (page) => {
   await page.getByText("a.json was not imported. “presets[0].name” is missing.").waitFor();
 });
 
-scene("the chip and its card fit a narrow window", { width: 420 }, async (page) => {
-  await chip(page).click();
+scene("a narrow window has them in the header's menu", { width: 420 }, async (page) => {
+  await button(page, "More of this chat").click();
+  await page.getByRole("menuitem", { name: "Preset and instructions" }).click();
   const { x, width } = await card(page).boundingBox();
   assert(x >= 0 && x + width <= 420, `${x} and ${width}`);
   await page.keyboard.press("Escape");
-  await button(page, "Offline: network connections").waitFor();
+  await button(page, "More of this chat").click();
+  await page.getByRole("menuitem", { name: "Network connections" }).click();
+  await page.getByText("Network connections: 0").waitFor();
 });
