@@ -152,6 +152,47 @@ export const groups: Record<SettingsPage, Group[]> = {
         },
       ],
     },
+    {
+      title: "Appearance",
+      settings: [
+        {
+          key: "theme",
+          hint: "System follows the colours of your desktop.",
+          words: "appearance dark light colour color mode night",
+          defaultWords: "System",
+          control: {
+            kind: "choice",
+            options: [
+              ["system", "System"],
+              ["light", "Light"],
+              ["dark", "Dark"],
+            ],
+          },
+        },
+        {
+          key: "zoom",
+          hint: "Ctrl with + and −, or with the mouse wheel, does the same.",
+          words: "font text size larger smaller scale",
+          defaultWords: "100 %",
+          control: {
+            kind: "select",
+            options: ({ preferences: { value } }) =>
+              withOwn(
+                ZOOMS.map((zoom): Option => [zoom, `${zoom} %`]),
+                value.zoom,
+                `${value.zoom} %`,
+              ),
+          },
+        },
+        {
+          key: "showStats",
+          hint: "Tokens per second, length, and time to the first token. Otherwise they appear under the pointer.",
+          words: "figures statistics tokens",
+          defaultWords: "Off",
+          control: { kind: "switch" },
+        },
+      ],
+    },
   ],
   Model: [
     {
@@ -286,48 +327,6 @@ export const groups: Record<SettingsPage, Group[]> = {
       title: "Sampling",
       reset: "Use the model’s defaults",
       settings: samplingSettings,
-    },
-  ],
-  Appearance: [
-    {
-      settings: [
-        {
-          key: "theme",
-          hint: "System follows the colours of your desktop.",
-          words: "appearance dark light colour color mode night",
-          defaultWords: "System",
-          control: {
-            kind: "choice",
-            options: [
-              ["system", "System"],
-              ["light", "Light"],
-              ["dark", "Dark"],
-            ],
-          },
-        },
-        {
-          key: "zoom",
-          hint: "Ctrl with + and −, or with the mouse wheel, does the same.",
-          words: "font text size larger smaller scale",
-          defaultWords: "100 %",
-          control: {
-            kind: "select",
-            options: ({ preferences: { value } }) =>
-              withOwn(
-                ZOOMS.map((zoom): Option => [zoom, `${zoom} %`]),
-                value.zoom,
-                `${value.zoom} %`,
-              ),
-          },
-        },
-        {
-          key: "showStats",
-          hint: "Tokens per second, length, and time to the first token.",
-          words: "figures statistics tokens",
-          defaultWords: "On",
-          control: { kind: "switch" },
-        },
-      ],
     },
   ],
   "Chats and data": [],

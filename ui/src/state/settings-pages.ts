@@ -2,7 +2,6 @@ export const settingsPages = [
   "General",
   "Model",
   "Answers",
-  "Appearance",
   "Chats and data",
   "Privacy",
   "Keyboard",

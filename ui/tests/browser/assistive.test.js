@@ -102,7 +102,7 @@ scene("what a setting does is read with its field", {}, async (page) => {
       return hint?.textContent ?? "";
     });
   assert.match(await described("radiogroup", "Send with"), /Shift\+Enter/);
-  await page.getByRole("tab", { name: "Appearance" }).click();
+  await page.getByRole("tab", { name: "General" }).click();
   assert.match(await described("switch", "Show speed under answers"), /Tokens per second/);
   await page.getByRole("tab", { name: "Answers" }).click();
   assert.match(await described("spinbutton", "Temperature"), /Default: 0\.6/);

@@ -230,7 +230,7 @@ scene("zoom by key, by wheel and by setting", {}, async (page) => {
   await page.keyboard.up("Control");
   await soon(async () => assert.equal((await zooms()).at(-1), 110));
   await page.keyboard.press("Control+,");
-  await page.getByRole("tab", { name: "Appearance" }).click();
+  await page.getByRole("tab", { name: "General" }).click();
   await page.keyboard.press("Control+-");
   const select = page.getByRole("combobox", { name: "Zoom" });
   assert.equal(await select.inputValue(), "100", "in a dialog, too");

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { answered, button, calls, chats, log, scenes, soon } from "./window.js";
+import { answered, button, calls, chats, log, message, scenes, soon } from "./window.js";
 
 const scene = scenes();
 
@@ -15,7 +15,7 @@ async function open(page, name) {
 }
 
 scene("settings are saved, and the theme is set at once", {}, async (page) => {
-  await open(page, "Appearance");
+  await open(page, "General");
   await page.getByRole("radio", { name: "Dark" }).check();
   assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), "dark");
   await page.keyboard.press("Tab");
@@ -42,7 +42,7 @@ scene("settings are saved, and the theme is set at once", {}, async (page) => {
 
 scene("in the dark what is chosen stands out, and text is lighter", {}, async (page) => {
   await chats(page).getByText("Sourdough").click();
-  await open(page, "Appearance");
+  await open(page, "General");
   const weight = () =>
     log(page)
       .locator(".answer")
@@ -81,7 +81,7 @@ scene("icons keep the weight of the text, however large", {}, async (page) => {
       .locator("svg")
       .evaluate((svg) => parseFloat(getComputedStyle(svg).strokeWidth));
   const before = await stroke();
-  await open(page, "Appearance");
+  await open(page, "General");
   await page.getByRole("combobox", { name: "Zoom" }).selectOption("200");
   await soon(async () =>
     assert.equal((await stroke()).toFixed(2), (before / Math.sqrt(2)).toFixed(2)),
@@ -249,8 +249,12 @@ scene("when a model is unloaded and where downloads go can be chosen", {}, async
 scene("what is chosen is saved, and shows at once", { rate: 4000 }, async (page) => {
   await chats(page).getByText("Sourdough").click();
   const stats = log(page).getByRole("button", { name: /tokens\/s/ });
-  await stats.waitFor();
-  await open(page, "Appearance");
+  const opacity = () => stats.last().evaluate((line) => getComputedStyle(line).opacity);
+  await message(page).hover();
+  await soon(async () => assert.equal(await opacity(), "0"));
+  await stats.last().hover();
+  await soon(async () => assert.equal(await opacity(), "1", "under the pointer"));
+  await open(page, "General");
   await page.getByRole("radio", { name: "Light" }).check();
   assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), "light");
   await page.getByRole("radio", { name: "System" }).check();
@@ -260,10 +264,11 @@ scene("what is chosen is saved, and shows at once", { rate: 4000 }, async (page)
   await page.getByRole("combobox", { name: "Device" }).selectOption("GPU");
   await soon(async () => {
     const { theme, showStats, device } = await saved(page);
-    assert.deepEqual([theme, showStats, device], ["system", false, "gpu"]);
+    assert.deepEqual([theme, showStats, device], ["system", true, "gpu"]);
   });
   await page.keyboard.press("Escape");
-  await stats.waitFor({ state: "detached" });
+  await message(page).hover();
+  await soon(async () => assert.equal(await opacity(), "1"));
 });
 
 scene("the model's page says what is used now, and why", {}, async (page) => {
@@ -314,9 +319,9 @@ scene("a search finds settings on all pages, and goes to where they are", {}, as
   await page.keyboard.press("Control+,");
   await page.keyboard.type("dark");
   assert.equal(await search(page).inputValue(), "dark", "what is typed anywhere is looked for");
-  assert.match(await hits(page).first().innerText(), /Theme\s+Appearance/);
+  assert.match(await hits(page).first().innerText(), /Theme\s+General/);
   await page.keyboard.press("Enter");
-  const tab = page.getByRole("tab", { name: "Appearance" });
+  const tab = page.getByRole("tab", { name: "General" });
   await soon(async () => assert.equal(await tab.getAttribute("aria-selected"), "true"));
   assert(await page.getByRole("radio", { name: "System" }).evaluate(isFocused));
 
@@ -331,7 +336,7 @@ scene("a search finds settings on all pages, and goes to where they are", {}, as
   assert.equal(await chosen(), first);
   await page.keyboard.press("Escape");
   assert.equal(await search(page).inputValue(), "", "the first one ends the search");
-  await page.getByRole("tabpanel", { name: "Appearance" }).waitFor();
+  await page.getByRole("tabpanel", { name: "General" }).waitFor();
 
   await page.keyboard.type("gpu zoom");
   await page.getByText("No setting has “gpu zoom”").waitFor();
@@ -345,7 +350,7 @@ scene("a search finds settings on all pages, and goes to where they are", {}, as
 const isFocused = (element) => element === document.activeElement;
 
 scene("each value names its default, and is reset where it was changed", {}, async (page) => {
-  await open(page, "Appearance");
+  await open(page, "General");
   const reset = button(page, "Reset “Zoom”");
   const zoom = page.getByRole("combobox", { name: "Zoom" });
   const usual = page.getByText("Default: 100 %.");

@@ -250,7 +250,6 @@ export const screens = {
   settings: { act: settings("General") },
   "settings-model": { act: settings("Model") },
   "settings-answers": { act: settings("Answers") },
-  "settings-appearance": { act: settings("Appearance") },
   "settings-data": { act: settings("Chats and data") },
   "settings-privacy": { act: settings("Privacy") },
   "settings-privacy-download": { scene: "download", act: settings("Privacy") },

@@ -86,7 +86,7 @@ impl Default for Settings {
             default_preset: None,
             send_with: SendWith::Enter,
             zoom: 100,
-            show_stats: true,
+            show_stats: false,
             model_titles: false,
             download_folder: None,
         }

@@ -187,7 +187,7 @@ fn without_any_model_an_answer_fails_and_the_message_stays() {
 fn settings_of_the_model_reopen_it_and_others_do_not() {
     let mut bench = Bench::new();
     let settings = Settings {
-        show_stats: false,
+        show_stats: true,
         ..Settings::default()
     };
     bench.chat.save_settings(settings.clone()).unwrap();

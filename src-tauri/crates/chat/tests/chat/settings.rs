@@ -36,7 +36,7 @@ fn settings_survive_a_restart() {
         default_preset: Some(PresetId(3)),
         send_with: SendWith::CtrlEnter,
         zoom: 150,
-        show_stats: false,
+        show_stats: true,
         model_titles: true,
     };
     assert_eq!(
