@@ -125,7 +125,7 @@ export class Presets {
   }
 
   /** Adds a preset, the same as another or empty, and looks at it. */
-  async add(like: Preset | null = null): Promise<void> {
+  async add(like: PresetContent | null = null): Promise<void> {
     const { name, instructions, thinking, sampling } = like ?? blank;
     const content = { name, instructions, thinking, sampling };
     const id = await this.notices.guard(this.host.savePreset(null, content));
