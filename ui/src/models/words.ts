@@ -148,7 +148,18 @@ export function serverOf({ address }: ModelEntry): string | null {
 }
 
 /** An address without what it begins with: huggingface.co/ggml-org/SmolLM3-3B-GGUF. */
-export const addressWords = (url: string): string => url.replace(/^https?:\/\//u, "");
+/** Who offers a model, and where: ggml-org on Hugging Face. Its whole address has a 40-digit commit. */
+export function sourceWords(url: string): string {
+  const { host, pathname } = new URL(url);
+  const owner = pathname.split("/")[1] ?? "";
+  return host === "huggingface.co" && owner !== "" ? `${owner} on Hugging Face` : host;
+}
+
+/** How exact a model's weights are, in words. */
+export function bitsWords(quantisation: string): string | null {
+  const bits = /^(?:I?Q|B?F)(\d+)/u.exec(quantisation)?.[1];
+  return bits === undefined ? null : `${bits}-bit`;
+}
 
 /** Whether a file is the manifest's; null where that says nothing yet. */
 export function authenticityWords(entry: ModelEntry): string | null {
