@@ -90,6 +90,8 @@ export class App {
   /** The chat whose title is being edited in the header. */
   #renamed = $state<number | null>(null);
   #firstStart = $state(false);
+  /** The chat that was removed last while it was open. */
+  #removed: number | null = null;
   /** Temporary chats that are about to be others. */
   readonly #keeping = new Set<number>();
   about = $state.raw<About>({ version: "", dataFolder: "", dataFolderFixed: null, logFile: "" });
@@ -451,7 +453,9 @@ export class App {
     say(label);
     // The chat that was open may have gone with the change, and another have come back in its place.
     const hasGone = visit.lasts && open !== null && conversation.chat === null;
-    const isMeant = chat === conversation.visit.chat || hasGone;
+    // It was on the screen when it was removed, and nothing else is now.
+    const comesBack = chat === this.#removed && open === null && visit.lasts;
+    const isMeant = chat === conversation.visit.chat || hasGone || comesBack;
     if (chat !== null && isMeant && this.chats.find(chat)) await this.openChat(chat);
   }
 
@@ -460,7 +464,11 @@ export class App {
   }
 
   async removeChats(chats: ChatSummary[]): Promise<void> {
-    if (this.#includesOpen(chats)) this.#leave();
+    const { chat } = this.conversation;
+    if (this.#includesOpen(chats)) {
+      this.#leave();
+      this.#removed = chat;
+    }
     await this.chats.remove(chats);
   }
 

@@ -53,12 +53,42 @@ test("temporary and pinned chats come first, then folders, then the others by da
     { id: 5, name: "Work", collapsed: false },
   ];
   const rows = rowsOf(chats, folders, now);
-  expect(shown(rows)).toEqual(["Temporary", 8, "Pinned", 2, "Home", "Work", 3, "Today", 1, 6]);
+  expect(shown(rows)).toEqual([
+    "Temporary",
+    8,
+    "Pinned",
+    2,
+    "Folders",
+    "Home",
+    "Work",
+    3,
+    "Today",
+    1,
+    6,
+  ]);
   const counts = rows.flatMap((row) => (row.kind === "folder" ? [row.chats] : []));
   expect(counts, "the pinned one too").toEqual([1, 2]);
   const sections = rows.map(({ section }) => section);
-  expect(sections).toEqual([null, null, "pinned", "pinned", 6, 5, 5, "loose", "loose", "loose"]);
+  expect(sections).toEqual([
+    null,
+    null,
+    "pinned",
+    "pinned",
+    null,
+    6,
+    5,
+    5,
+    "loose",
+    "loose",
+    "loose",
+  ]);
   expect(new Set(rows.map(({ key }) => key)).size).toBe(rows.length);
+});
+
+test("an empty folder says so, and one that is folded says nothing", () => {
+  const folder = { id: 1, name: "Work", collapsed: false };
+  expect(shown(rowsOf([], [folder], now))).toEqual(["Work", "No chats yet"]);
+  expect(shown(rowsOf([], [{ ...folder, collapsed: true }], now))).toEqual(["Work"]);
 });
 
 test("a folder and a chat may have one name", () => {

@@ -5,7 +5,7 @@ export type Section = "pinned" | "loose" | number;
 
 /** A line of the list of chats. `key` names it in the list. */
 export type Row =
-  | { kind: "group"; key: string; name: string; section: Section | null }
+  | { kind: "group"; key: string; name: string; section: Section | null; inFolder?: true }
   | { kind: "folder"; key: string; folder: Folder; chats: number; section: Section }
   | { kind: "chat"; key: string; chat: ChatSummary; section: Section | null };
 
@@ -30,6 +30,9 @@ export function rowsOf(chats: ChatSummary[], folders: Folder[], now: Date): Row[
     ...group("Temporary", temporary, null),
     ...group("Pinned", pinned, "pinned"),
   ];
+  // Below pinned chats they would read as pinned.
+  if (rows.length > 0 && folders.length > 0)
+    rows.push({ kind: "group", key: "Folders", name: "Folders", section: null });
   for (const folder of folders) {
     const { id } = folder;
     const { count = 0, shown = [] } = inFolders.get(id) ?? {};
@@ -40,7 +43,11 @@ export function rowsOf(chats: ChatSummary[], folders: Folder[], now: Date): Row[
       chats: count,
       section: id,
     });
-    if (!folder.collapsed) for (const chat of shown) rows.push(rowOf(chat, id));
+    if (folder.collapsed) continue;
+    for (const chat of shown) rows.push(rowOf(chat, id));
+    if (count > 0) continue;
+    const key = `empty-${id}`;
+    rows.push({ kind: "group", key, name: "No chats yet", section: id, inFolder: true });
   }
   for (const { name, chats } of groupByDate(loose, now)) rows.push(...group(name, chats, "loose"));
   return rows;

@@ -275,7 +275,7 @@ scene("a temporary chat is seen to be one, and is kept when asked", {}, async (p
   await answered(page);
   assert.deepEqual((await lines(page)).slice(0, 3), ["Temporary", "A secret", "Today"]);
   await row(page, "A secret").click({ button: "right" });
-  assert.deepEqual(await page.getByRole("menuitem").allTextContents(), [
+  assert.deepEqual(await page.getByRole("menuitem").locator(".label").allTextContents(), [
     "Rename",
     "Keep this chat",
     "Export…",
@@ -286,10 +286,10 @@ scene("a temporary chat is seen to be one, and is kept when asked", {}, async (p
   await page.locator("main").getByRole("button", { name: "Keep this chat" }).click();
   await page.getByText("Kept “A secret”").waitFor();
   await soon(async () => assert.deepEqual((await lines(page)).slice(0, 2), ["Today", "A secret"]));
-  assert.equal(await page.getByText("Temporary:").count(), 0);
+  assert.equal(await page.getByText("Temporary chat: not saved").count(), 0);
   await log(page).getByText("A secret").waitFor();
   await button(page, "Undo").click();
-  await page.getByText("Temporary:").waitFor();
+  await page.getByText("Temporary chat: not saved").waitFor();
 });
 
 scene(
@@ -346,5 +346,41 @@ scene(
       return longest;
     });
     assert(longest < 400, `${longest} ms for one change`);
+  },
+);
+
+scene("chats of one title have a date", {}, async (page) => {
+  assert.equal(await chats(page).locator(".left").count(), 0);
+  for (const name of [SOURDOUGH, "A story about a small bird"]) {
+    await chats(page).getByText(name, { exact: true }).dblclick();
+    await page.getByRole("textbox", { name: "Chat title" }).fill("The same");
+    await page.keyboard.press("Enter");
+  }
+  await soon(async () => assert.equal(await chats(page).locator(".left").count(), 2));
+});
+
+scene("undo of a deletion shows the chat again that was on the screen", {}, async (page) => {
+  await chats(page).getByText(SOURDOUGH).click();
+  await log(page).waitFor();
+  await chats(page).getByText(SOURDOUGH).click({ button: "right" });
+  await page.getByRole("menuitem", { name: "Delete" }).click();
+  await log(page).waitFor({ state: "detached" });
+  await button(page, "Undo").click();
+  await log(page).waitFor();
+});
+
+scene(
+  "the open chat is in sight in the list, however it was opened",
+  { more: 60 },
+  async (page) => {
+    const row = chats(page).getByText(SOURDOUGH);
+    await page.keyboard.press("Control+k");
+    await page.keyboard.type("sourdough");
+    await page.keyboard.press("Enter");
+    await log(page).waitFor();
+    await soon(async () => {
+      const { y } = await row.boundingBox();
+      assert(y > 100 && y < 700, String(y));
+    });
   },
 );
