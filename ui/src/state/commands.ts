@@ -236,6 +236,8 @@ export const commands: readonly Command[] = [
     name: "Start over with an empty chat",
     slash: "clear",
     run: (app) => app.startOver(),
+    when: hasMessages,
+    otherwise: "This chat is empty already.",
     unlisted: true,
   },
   {

@@ -124,7 +124,9 @@ export class Slash {
     if (!typed) return [];
     const [, name = "", blank = "", rest = ""] = typed;
     if (blank === "") {
-      const begun = slashCommands.filter((command) => command.name.startsWith(plain(name)));
+      const begun = slashCommands.filter(
+        (command) => command.name.startsWith(plain(name)) && this.refusal(command.name) === null,
+      );
       return begun.map((command) => ({
         text: `/${command.name}`,
         // The menu lists them once the command is chosen.

@@ -77,7 +77,10 @@ test("the window does all commands of the table that work in it, each once", () 
 
 test("the menu filters as one types, and is closed by what is no command", () => {
   type("/");
-  expect(choices()).toHaveLength(slashCommands.length);
+  const cannot = ["/regenerate", "/continue", "/summarize", "/export", "/clear"];
+  expect(choices(), "in an empty chat").toEqual(
+    slashCommands.map(({ name }) => `/${name}`).filter((name) => !cannot.includes(name)),
+  );
   type("/th");
   expect(choices()).toEqual(["/think", "/theme"]);
   type("/theme ");
