@@ -33,7 +33,7 @@ const cases = [
 ];
 
 test("the window does not stand still over a question of a megabyte", async () => {
-  const page = await stand.page();
+  const page = await stand.page({ context: 2_000_000 });
   const text = "Съешь же ещё этих мягких французских булок, да выпей чаю. ".repeat(17_000);
   await page.getByRole("textbox", { name: "Message" }).focus();
   await page.keyboard.insertText(text);

@@ -7,7 +7,6 @@ const settingsPages = [
   "General",
   "Model",
   "Answers",
-  "Appearance",
   "Chats and data",
   "Privacy",
   "Keyboard",
@@ -426,3 +425,26 @@ scene(
     await sidebar.waitFor({ state: "detached" });
   },
 );
+
+scene(
+  "at twice the size, the message box is in sight before anything is written",
+  { scene: "first", width: 550, height: 380 },
+  async (page) => {
+    const { y, height } = await page.getByRole("form", { name: "Composer" }).boundingBox();
+    assert(y + height <= 380, `${y} and ${height}`);
+  },
+);
+
+for (const forced of ["active", "none"])
+  scene(
+    `what is chosen can be seen, with forced colours ${forced}`,
+    { forcedColors: forced, contrast: "more" },
+    async (page) => {
+      const chosen = button(page, "Thinking");
+      const { width, style } = await chosen.evaluate((it) => {
+        const { outlineWidth: width, outlineStyle: style } = getComputedStyle(it);
+        return { width, style };
+      });
+      assert.equal(style === "none" ? "" : width, forced === "active" ? "2px" : "");
+    },
+  );
