@@ -4,7 +4,7 @@ use std::fs;
 use std::io::Write;
 use std::path::Path;
 
-use engine::{ChatTemplate, Gguf};
+use engine::{ChatTemplate, ModelFile, SMOLLM3_CHAT};
 use jiff::civil::Date;
 use serde_json::Value;
 
@@ -28,12 +28,12 @@ pub fn run(args: &RenderArgs) -> Result<(), CliError> {
 fn template(args: &RenderArgs) -> Result<ChatTemplate, CliError> {
     if let Some(file) = &args.template {
         let source = read(file)?;
-        return Ok(ChatTemplate::of_file(Some(&source), load::sandbox(true)?));
+        let sandbox = load::sandbox(true)?;
+        return Ok(ChatTemplate::of_file(Some(&source), &SMOLLM3_CHAT, sandbox));
     }
     let file = load::file(args.model.as_deref())?;
-    let gguf = Gguf::open(&file).map_err(|error| CliError::file(&file, error))?;
-    let source = gguf.str("tokenizer.chat_template");
-    let template = ChatTemplate::of_file(source, load::sandbox(args.own_template)?);
+    let model = ModelFile::open(&file).map_err(|error| CliError::file(&file, error))?;
+    let template = model.template(load::sandbox(args.own_template)?);
     load::tell_of_template(template.origin());
     Ok(template)
 }

@@ -70,8 +70,7 @@ impl Engine {
         progress: &mut dyn FnMut(f32),
     ) -> Result<Engine, OpenError> {
         let started = Instant::now();
-        let template =
-            ChatTemplate::of_file(file.chat_template.as_deref(), options.sandbox.clone());
+        let template = file.template(options.sandbox.clone());
         let wanted = Context::new(&file.config, &*file.weights, options)?;
         let config = file.config.for_context(wanted.tokens);
         let hashed = Arc::new(HashedWeights::new(Arc::clone(&file.weights)));
@@ -126,7 +125,7 @@ impl Engine {
         device: ActiveDevice,
         sandbox: Option<Arc<dyn TemplateSandbox>>,
     ) -> Engine {
-        let template = ChatTemplate::of_file(file.chat_template.as_deref(), sandbox);
+        let template = file.template(sandbox);
         let mut summary = file.summary.clone();
         summary.set_template(&template);
         summary.context_length = context.min(file.config.context);
@@ -187,7 +186,7 @@ impl Engine {
 
     /// Sets the sandbox of an unknown chat template; without one, the built-in template replaces it.
     pub fn set_sandbox(&mut self, sandbox: Option<Arc<dyn TemplateSandbox>>) {
-        let template = ChatTemplate::of_file(self.file.chat_template.as_deref(), sandbox);
+        let template = self.file.template(sandbox);
         self.summary.set_template(&template);
         self.template = Arc::new(template);
     }

@@ -52,6 +52,7 @@ pub use run::session::restorable;
 pub use summary::ModelSummary;
 pub use text::prompt::messages::MessageEncoder;
 pub use text::prompt::{PromptError, encode_prompt};
+pub use text::protocol::{Protocol, SMOLLM3_CHAT};
 pub use text::template::{
     Capabilities, ChatTemplate, TemplateError, TemplateSandbox, TemplateUse, render_template,
 };

@@ -11,7 +11,8 @@ use crate::model::config::Config;
 use crate::model::weights::{self, WeightSource};
 use crate::open_error::OpenError;
 use crate::summary::{ModelSummary, hex};
-use crate::text::template::ChatTemplate;
+use crate::text::protocol::Protocol;
+use crate::text::template::{ChatTemplate, TemplateSandbox};
 use crate::text::tokenizer::Tokenizer;
 
 const CHAT_TEMPLATE: &str = "tokenizer.chat_template";
@@ -24,6 +25,8 @@ pub struct ModelFile {
     pub(crate) config: Config,
     pub(crate) tokenizer: Arc<Tokenizer>,
     pub(crate) chat_template: Option<Arc<str>>,
+    /// The chat format that the vocabulary suggests.
+    pub(crate) protocol: &'static Protocol,
     pub(crate) summary: ModelSummary,
     /// Seconds of reading it.
     pub(crate) read_s: f64,
@@ -39,7 +42,6 @@ impl ModelFile {
         let started = Instant::now();
         let gguf = Gguf::open(path)?;
         tracing::info!(file = %path.display(), version = gguf.version(), tensors = gguf.tensors().len(), "model file");
-        Config::from_gguf(&gguf)?.for_chats()?;
         let mut file = ModelFile::of_gguf(gguf)?;
         file.read_s = started.elapsed().as_secs_f64();
         Ok(file)
@@ -71,10 +73,13 @@ impl ModelFile {
         let config = Config::from_gguf(gguf)?;
         let tokenizer = Tokenizer::from_gguf(gguf)?;
         let chat_template = gguf.str(CHAT_TEMPLATE);
-        let template = ChatTemplate::of_file(chat_template, None);
+        let protocol = Protocol::of_vocabulary(config.architecture, tokenizer.specials())
+            .ok_or(OpenError::NoChatFormat)?;
+        let template = ChatTemplate::of_file(chat_template, protocol, None);
         Ok(Described {
             summary: ModelSummary::new(gguf, &config, &template),
             chat_template: chat_template.map(Arc::from),
+            protocol,
             config,
             tokenizer,
         })
@@ -105,6 +110,11 @@ impl ModelFile {
         Some(hex(&hash.finalize()))
     }
 
+    /// The chat template of the file, or the one in its place. An unknown one runs in `sandbox`, if there is one.
+    pub fn template(&self, sandbox: Option<Arc<dyn TemplateSandbox>>) -> ChatTemplate {
+        ChatTemplate::of_file(self.chat_template.as_deref(), self.protocol, sandbox)
+    }
+
     /// The model's dimensions.
     pub fn config(&self) -> &Config {
         &self.config
@@ -126,6 +136,7 @@ struct Described {
     config: Config,
     tokenizer: Tokenizer,
     chat_template: Option<Arc<str>>,
+    protocol: &'static Protocol,
     summary: ModelSummary,
 }
 
@@ -141,6 +152,7 @@ impl Described {
             config: self.config,
             tokenizer: Arc::new(self.tokenizer),
             chat_template: self.chat_template,
+            protocol: self.protocol,
             summary: self.summary,
             read_s: 0.0,
         })

@@ -34,7 +34,7 @@ impl ModelHeader {
     /// The first problem.
     pub fn open(path: &Path) -> Result<ModelHeader, OpenError> {
         let gguf = Gguf::open(path)?;
-        let config = Config::from_gguf(&gguf)?.for_chats()?;
+        let config = Config::from_gguf(&gguf)?;
         weights::check(&gguf, &config)?;
         Ok(ModelHeader {
             name: summary::name(&gguf),

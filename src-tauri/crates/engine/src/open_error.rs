@@ -24,6 +24,12 @@ pub enum OpenError {
     /// An unsupported or invalid tokenizer.
     #[error(transparent)]
     Tokenizer(#[from] TokenizerError),
+    /// A vocabulary without the control tokens of any known chat format.
+    #[error(
+        "its vocabulary has no control tokens of a chat format that Goldcrest knows (SmolLM3, ChatML, Qwen, Llama 3); it may be \
+         a model that is not made for chats"
+    )]
+    NoChatFormat,
     /// This machine lacks the requested CPU level.
     #[error(transparent)]
     CpuLevel(#[from] CpuLevelError),

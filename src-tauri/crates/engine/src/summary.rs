@@ -41,7 +41,9 @@ pub struct ModelSummary {
     pub can_think: bool,
     /// Whether its chat template can offer tools.
     pub has_tools: bool,
-    /// Sampling defaults of the file, else those recommended for SmolLM3.
+    /// Name of the chat format.
+    pub protocol: &'static str,
+    /// Sampling defaults of the file, else those recommended for the chat format.
     pub sampling: Sampling,
     /// Identifies the file: a hash of its header and size. Token ids are valid for one model only.
     pub fingerprint: String,
@@ -71,7 +73,8 @@ impl ModelSummary {
             template: template.origin(),
             can_think: capabilities.thinking,
             has_tools: capabilities.tools,
-            sampling: sampling(gguf),
+            protocol: template.protocol().name,
+            sampling: sampling(gguf, (template.protocol().sampling)()),
             fingerprint: fingerprint(gguf),
         }
     }
@@ -135,8 +138,8 @@ pub(crate) fn quantisation(gguf: &Gguf) -> String {
     known.to_owned()
 }
 
-/// The sampling defaults of the file. A value out of range is ignored.
-fn sampling(gguf: &Gguf) -> Sampling {
+/// The sampling defaults of the file, else the `usual` ones. A value out of range is ignored.
+fn sampling(gguf: &Gguf, usual: Sampling) -> Sampling {
     let number = |parameter: Parameter| {
         let key = parameter.file_key?;
         let found = match gguf.get(key)? {
@@ -164,7 +167,6 @@ fn sampling(gguf: &Gguf) -> Sampling {
     )]
     let count = |parameter| number(parameter).map(|found| found as usize);
     let last_n = gguf.u32("general.sampling.penalty_last_n");
-    let usual = Sampling::default();
     Sampling {
         temperature: real(TEMPERATURE).unwrap_or(usual.temperature),
         top_k: count(TOP_K).unwrap_or(usual.top_k),
@@ -208,7 +210,10 @@ mod tests {
 
     fn of(fields: &[(&str, Field)]) -> Sampling {
         let bytes = header(fields.iter().cloned(), &[]);
-        sampling(&Gguf::from_bytes(bytes).expect("a header"))
+        sampling(
+            &Gguf::from_bytes(bytes).expect("a header"),
+            Sampling::default(),
+        )
     }
 
     #[test]

@@ -36,8 +36,6 @@ pub struct Architecture {
     pub qkv_bias: Presence,
     /// `attn_{q,k}_norm.weight`: RMS norm of each head's query and key, before the rotation.
     pub head_norms: Presence,
-    /// The engine knows the chat format of its models, so that they can be opened for a chat.
-    pub chats: bool,
     /// Factor of YaRN for a context beyond the trained one, where the publisher recommends one.
     pub yarn_factor: Option<usize>,
 }
@@ -50,7 +48,6 @@ pub static SMOLLM3: Architecture = Architecture {
     frequency_divisors: Presence::Absent,
     qkv_bias: Presence::Absent,
     head_norms: Presence::Absent,
-    chats: true,
     yarn_factor: Some(2),
 };
 
@@ -63,7 +60,6 @@ pub static LLAMA: Architecture = Architecture {
     frequency_divisors: Presence::Optional,
     qkv_bias: Presence::Optional,
     head_norms: Presence::Absent,
-    chats: false,
     yarn_factor: None,
 };
 
@@ -75,7 +71,6 @@ pub static QWEN2: Architecture = Architecture {
     frequency_divisors: Presence::Absent,
     qkv_bias: Presence::Required,
     head_norms: Presence::Absent,
-    chats: false,
     yarn_factor: Some(4),
 };
 
@@ -87,7 +82,6 @@ pub static QWEN3: Architecture = Architecture {
     frequency_divisors: Presence::Absent,
     qkv_bias: Presence::Absent,
     head_norms: Presence::Required,
-    chats: false,
     yarn_factor: Some(4),
 };
 

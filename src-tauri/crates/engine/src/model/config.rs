@@ -48,7 +48,6 @@ pub enum ConfigError {
 fn runnable() -> String {
     let names: Vec<_> = ARCHITECTURES
         .iter()
-        .filter(|it| it.chats)
         .map(|it| format!("`{}`", it.name))
         .collect();
     names.join(", ")
@@ -135,18 +134,6 @@ impl Config {
             rope: rope(&keys, rotary)?,
             shape,
         })
-    }
-
-    /// Returns itself if its models can be opened for a chat.
-    ///
-    /// # Errors
-    /// When the chat format of the architecture is not known.
-    pub fn for_chats(self) -> Result<Config, ConfigError> {
-        if self.architecture.chats {
-            Ok(self)
-        } else {
-            Err(ConfigError::Architecture(self.architecture.name.to_owned()))
-        }
     }
 
     /// The longest context that the model runs with: the trained one, or its extension by YaRN. A file

@@ -1,6 +1,7 @@
 //! Text and tokens: the tokenizer, the chat template, the prompt, and the thinking part of an answer.
 
 pub mod prompt;
+pub mod protocol;
 pub mod template;
 pub mod think;
 pub mod tokenizer;

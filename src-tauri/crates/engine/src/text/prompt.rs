@@ -130,7 +130,7 @@ impl PromptDraft<'_> {
                     return None;
                 }
                 let starts_in = self.answer_starts_in(turn, ids);
-                if !self.conversation.thinking {
+                if !self.shows_thinking(turn) {
                     return think::without_thinking(self.tokenizer, ids, starts_in);
                 }
                 let opened = if starts_in == Part::Thinking {
@@ -141,6 +141,14 @@ impl PromptDraft<'_> {
                 Some([&opened, ids].concat())
             })
             .collect()
+    }
+
+    /// Returns whether the thinking of an answer is in the prompt.
+    fn shows_thinking(&self, turn: &Turn) -> bool {
+        let protocol = self.template.protocol();
+        self.conversation.thinking
+            && self.template.capabilities().thinking
+            && (protocol.keeps_thinking || turn.open)
     }
 
     /// The part that the first token of an answer belongs to: thinking if its prompt had opened it.
@@ -242,10 +250,11 @@ impl PromptDraft<'_> {
                 .thinking
                 .as_deref()
                 .map(|thinking| thinking.trim_matches('\n'));
-            match thinking.filter(|_| self.conversation.thinking) {
+            let after = self.template.protocol().after_thinking;
+            match thinking.filter(|_| self.shows_thinking(turn)) {
                 // It is begun with an empty thinking, so that it goes on with the answer.
                 Some("") if open && text.is_empty() => {
-                    format!("{}\n\n{}\n", think::OPEN, think::CLOSE)
+                    format!("{}\n\n{}{after}", think::OPEN, think::CLOSE)
                 }
                 Some("") | None => text,
                 Some(thinking) if open && text.is_empty() => {
@@ -253,7 +262,7 @@ impl PromptDraft<'_> {
                 }
                 Some(thinking) => {
                     let thinking = self.guard.content(thinking);
-                    format!("{}\n{thinking}\n{}\n{text}", think::OPEN, think::CLOSE)
+                    format!("{}\n{thinking}\n{}{after}{text}", think::OPEN, think::CLOSE)
                 }
             }
         };

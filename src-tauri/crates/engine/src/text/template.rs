@@ -26,11 +26,12 @@ use error::MAX_SOURCE_BYTES;
 pub use error::TemplateError;
 pub use sandbox::{TemplateSandbox, TemplateUse};
 
-const BUILT_IN: &str = include_str!("templates/smollm3.jinja");
+use super::protocol::{Protocol, SMOLLM3_CHAT};
 
 /// A chat template with its capabilities and origin.
 #[derive(Debug)]
 pub struct ChatTemplate {
+    protocol: &'static Protocol,
     program: Program,
     origin: TemplateUse,
     capabilities: Capabilities,
@@ -62,26 +63,32 @@ pub struct Capabilities {
 
 impl ChatTemplate {
     /// The template for a file with the template `source`: that one if its text is known, or if there is a `sandbox` to
-    /// run it; else the built-in one.
+    /// run it; else Goldcrest's own of the `protocol` that the file's vocabulary suggests.
     #[must_use]
-    pub fn of_file(source: Option<&str>, sandbox: Option<Arc<dyn TemplateSandbox>>) -> Self {
+    pub fn of_file(
+        source: Option<&str>,
+        protocol: &'static Protocol,
+        sandbox: Option<Arc<dyn TemplateSandbox>>,
+    ) -> Self {
         let Some(source) = source else {
-            return Self::built_in();
+            return Self::of_protocol(protocol, TemplateUse::BuiltIn);
         };
-        if known::is_known(source)
-            && let Ok(environment) = compile(source)
-        {
-            return Self::new(Program::Compiled(Box::new(environment)), TemplateUse::Known);
+        if let Some((protocol, may_run)) = known::protocol_of(source) {
+            return match compile(source) {
+                Ok(environment) if may_run => {
+                    let program = Program::Compiled(Box::new(environment));
+                    Self::new(protocol, program, TemplateUse::Known)
+                }
+                _ => Self::of_protocol(protocol, TemplateUse::Known),
+            };
         }
         match sandbox {
             Some(sandbox) => {
                 let source = source.to_owned();
-                Self::new(Program::Sandboxed { source, sandbox }, TemplateUse::Own)
+                let program = Program::Sandboxed { source, sandbox };
+                Self::new(protocol, program, TemplateUse::Own)
             }
-            None => Self {
-                origin: TemplateUse::Unknown,
-                ..Self::built_in()
-            },
+            None => Self::of_protocol(protocol, TemplateUse::Unknown),
         }
     }
 
@@ -91,6 +98,7 @@ impl ChatTemplate {
     /// [`TemplateError::Syntax`], with the line.
     pub fn parse(source: &str) -> Result<Self, TemplateError> {
         Ok(Self::new(
+            &SMOLLM3_CHAT,
             Program::Compiled(Box::new(compile(source)?)),
             TemplateUse::Known,
         ))
@@ -99,16 +107,19 @@ impl ChatTemplate {
     /// Goldcrest's own template of the SmolLM3 protocol, for files without one.
     #[must_use]
     pub fn built_in() -> Self {
-        let environment =
-            compile(BUILT_IN).expect("the built-in template compiles, as its test shows");
-        Self::new(
-            Program::Compiled(Box::new(environment)),
-            TemplateUse::BuiltIn,
-        )
+        Self::of_protocol(&SMOLLM3_CHAT, TemplateUse::BuiltIn)
     }
 
-    fn new(program: Program, origin: TemplateUse) -> Self {
+    /// Goldcrest's own template of a protocol.
+    fn of_protocol(protocol: &'static Protocol, origin: TemplateUse) -> Self {
+        let environment = compile(protocol.template)
+            .expect("the built-in templates compile, as their test shows");
+        Self::new(protocol, Program::Compiled(Box::new(environment)), origin)
+    }
+
+    fn new(protocol: &'static Protocol, program: Program, origin: TemplateUse) -> Self {
         let mut template = Self {
+            protocol,
             program,
             origin,
             capabilities: Capabilities::default(),
@@ -119,6 +130,12 @@ impl ChatTemplate {
             Err(error) => template.fault = Some(error),
         }
         template
+    }
+
+    /// The chat format that it writes.
+    #[must_use]
+    pub fn protocol(&self) -> &'static Protocol {
+        self.protocol
     }
 
     /// Its origin.

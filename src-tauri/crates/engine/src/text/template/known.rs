@@ -3,20 +3,15 @@
 use sha2::{Digest, Sha256};
 
 use super::error::MAX_SOURCE_BYTES;
+use crate::text::protocol::Protocol;
 
-/// SHA-256 of the known texts, without white space at their end.
-const KNOWN: [&str; 3] = [
-    // SmolLM3-3B as published by Hugging Face.
-    "3982464ecf49b0b38514fec4a5c22273fe70b7259480735bf13e225e4b64bec2",
-    // SmolLM3-3B as published by unsloth.
-    "cbc1d50f777ec029b33f53b23d7a224cceb65bcc8c7fac54946dbb56514e4d1e",
-    // The demo model: models/demo/template.jinja.
-    "362bba9deb20958f6ca518c9c137519aa4a9d0a1707769c7a5806c1bd4cd4acd",
-];
-
-/// Whether this is the text of a known template. White space at its end does not matter: converters add or drop it.
-pub(super) fn is_known(source: &str) -> bool {
-    source.len() <= MAX_SOURCE_BYTES && KNOWN.contains(&sha256(source).as_str())
+/// The protocol of a known template, and whether its text may run in this process. White space at its end does not matter:
+/// converters add or drop it.
+pub(super) fn protocol_of(source: &str) -> Option<(&'static Protocol, bool)> {
+    if source.len() > MAX_SOURCE_BYTES {
+        return None;
+    }
+    Protocol::of_published(&sha256(source))
 }
 
 /// In lower-case hexadecimal digits.
@@ -29,7 +24,11 @@ fn sha256(source: &str) -> String {
 mod tests {
     use super::*;
 
-    /// When this fails because the demo model's template has changed: put its new hash above.
+    fn is_known(source: &str) -> bool {
+        protocol_of(source).is_some()
+    }
+
+    /// When this fails because the demo model's template has changed: put its new hash into [`Protocol`]'s table.
     #[test]
     fn the_demo_models_template_is_known() {
         let source = include_str!("../../../../../../models/demo/template.jinja");

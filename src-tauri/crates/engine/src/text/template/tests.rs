@@ -66,7 +66,7 @@ fn published_templates_render_byte_for_byte() {
         let Some((source, cases)) = reference_cases(name) else {
             return;
         };
-        let template = ChatTemplate::of_file(Some(&source), None);
+        let template = ChatTemplate::of_file(Some(&source), &SMOLLM3_CHAT, None);
         assert_eq!(template.origin(), TemplateUse::Known, "{name}");
         assert_eq!(cases.len(), 270);
         for case in cases {
@@ -287,9 +287,9 @@ const UNKNOWN: &str = "{{ messages[0].content }}";
 
 #[test]
 fn an_unknown_template_gives_way_to_the_built_in_one() {
-    let template = ChatTemplate::of_file(Some(UNKNOWN), None);
+    let template = ChatTemplate::of_file(Some(UNKNOWN), &SMOLLM3_CHAT, None);
     assert_eq!(template.origin(), TemplateUse::Unknown);
-    let built_in = ChatTemplate::of_file(None, None);
+    let built_in = ChatTemplate::of_file(None, &SMOLLM3_CHAT, None);
     assert_eq!(built_in.origin(), TemplateUse::BuiltIn);
     assert_eq!(template.capabilities(), built_in.capabilities());
     let context = json!({"messages": [{"role": "user", "content": "Hi"}]});
@@ -298,14 +298,14 @@ fn an_unknown_template_gives_way_to_the_built_in_one() {
         built_in.render(&context, TODAY)
     );
     // What cannot even be compiled is never looked at.
-    let broken = ChatTemplate::of_file(Some("{% if %}"), None);
+    let broken = ChatTemplate::of_file(Some("{% if %}"), &SMOLLM3_CHAT, None);
     assert_eq!(broken.origin(), TemplateUse::Unknown);
 }
 
 #[test]
 fn every_render_of_an_unknown_template_goes_to_the_sandbox() {
     let sandbox = Arc::new(Noted::default());
-    let template = ChatTemplate::of_file(Some(UNKNOWN), Some(sandbox.clone()));
+    let template = ChatTemplate::of_file(Some(UNKNOWN), &SMOLLM3_CHAT, Some(sandbox.clone()));
     assert_eq!(template.origin(), TemplateUse::Own);
     let all = Capabilities {
         thinking: true,
@@ -322,7 +322,7 @@ fn every_render_of_an_unknown_template_goes_to_the_sandbox() {
     // A known one needs none.
     sandbox.taken();
     let known = include_str!("../../../../../../models/demo/template.jinja");
-    let known = ChatTemplate::of_file(Some(known), Some(sandbox.clone()));
+    let known = ChatTemplate::of_file(Some(known), &SMOLLM3_CHAT, Some(sandbox.clone()));
     assert_eq!(known.origin(), TemplateUse::Known);
     assert!(known.render(&context, TODAY).is_ok());
     assert_eq!(sandbox.taken(), 0);
@@ -334,7 +334,7 @@ fn a_template_that_the_sandbox_stops_is_probed_once_and_fails_with_the_reason() 
         refuses: true,
         ..Noted::default()
     });
-    let template = ChatTemplate::of_file(Some(UNKNOWN), Some(sandbox.clone()));
+    let template = ChatTemplate::of_file(Some(UNKNOWN), &SMOLLM3_CHAT, Some(sandbox.clone()));
     assert_eq!(template.capabilities(), Capabilities::default());
     assert!(matches!(
         template.fault(),
@@ -349,7 +349,7 @@ fn a_template_that_the_sandbox_stops_is_probed_once_and_fails_with_the_reason() 
 
     let long = format!("{UNKNOWN}{}", "x".repeat(64 << 10));
     sandbox.taken();
-    let template = ChatTemplate::of_file(Some(&long), Some(sandbox.clone()));
+    let template = ChatTemplate::of_file(Some(&long), &SMOLLM3_CHAT, Some(sandbox.clone()));
     let error = template.render(&json!({}), TODAY).expect_err("refused");
     assert_eq!(error, TemplateError::TooLong { bytes: long.len() });
     assert_eq!(sandbox.taken(), 0, "it is refused here");
@@ -423,4 +423,55 @@ fn what_a_template_raises_is_one_line_of_bounded_length() {
     };
     assert!(message.starts_with("a [2J  xxx"), "{message}");
     assert_eq!(message.chars().count(), 500);
+}
+
+/// The published templates of other formats, with the renders that transformers makes of them.
+#[test]
+fn templates_of_other_formats_render_byte_for_byte() {
+    let Some(folder) = reference() else {
+        skip("no renders of published templates (shared/reference/template)");
+        return;
+    };
+    for (name, protocol, thinks) in [
+        ("smollm2", "ChatML", false),
+        ("qwen2", "Qwen 2.5", false),
+        ("qwen3", "Qwen 3", true),
+        ("llama3", "Llama 3", false),
+    ] {
+        let read =
+            |file: String| std::fs::read_to_string(folder.join(file)).expect("reference file");
+        let source = read(format!("{name}.jinja"));
+        let cases: Vec<Value> = serde_json::from_str(&read(format!("{name}.json"))).expect("cases");
+        assert_eq!(cases.len(), 108, "{name}");
+        let parsed = ChatTemplate::parse(&source).expect("it compiles");
+        let known = ChatTemplate::of_file(Some(&source), &SMOLLM3_CHAT, None);
+        assert_eq!(
+            (known.origin(), known.protocol().name),
+            (TemplateUse::Known, protocol)
+        );
+        assert_eq!(known.capabilities().thinking, thinks, "{name}");
+        let own = ChatTemplate::of_protocol(known.protocol(), TemplateUse::BuiltIn);
+        let mut equal = 0;
+        for case in &cases {
+            let mut context = case["context"].clone();
+            context["bos_token"] = "<|begin_of_text|>".into();
+            let theirs = case["rendered"].as_str().expect("text");
+            let found = parsed.render(&context, TODAY).expect("it renders");
+            assert_eq!(found, theirs, "{name}: {}", case["case"]);
+            let ours = own.render(&context, TODAY).expect("it renders");
+            // The built-in ones have default instructions of their own, and no tools.
+            let has_system = context["messages"][0]["role"] == "system";
+            let has_tools = context.get("tools").is_some_and(|tools| !tools.is_null());
+            let is_chat = context["messages"].as_array().is_some_and(|turns| {
+                turns
+                    .iter()
+                    .all(|turn| turn["role"] != "tool" && turn.get("tool_calls").is_none())
+            });
+            if has_system && !has_tools && is_chat && name != "qwen3" {
+                assert_eq!(ours, theirs, "{name}: {}", case["case"]);
+                equal += 1;
+            }
+        }
+        assert!(equal >= 12 || name == "qwen3", "{name}: {equal} compared");
+    }
 }
