@@ -125,7 +125,7 @@ pub enum Command {
     Import(ImportArgs),
     /// Show what is in a GGUF file and the memory that it needs
     Inspect(InspectArgs),
-    /// List known models and the SmolLM3 files on this computer, with memory and speed
+    /// List known models and the model files on this computer, with memory and speed
     Models(ModelsArgs),
     /// Print the token ids of each text as a line of JSON
     Tokenize(TokenizeArgs),

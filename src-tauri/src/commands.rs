@@ -509,7 +509,7 @@ const MODELS: FileFilter = ("GGUF models", &["gguf"]);
 #[cfg_attr(test, specta::specta)]
 async fn pick_model(chat: State<'_, Chat>, desktop: State<'_, Arc<dyn Desktop>>) -> Reply<bool> {
     let desktop = Arc::clone(&desktop);
-    let pick = move || desktop.open_files("Open a SmolLM3 model", MODELS, false);
+    let pick = move || desktop.open_files("Open a model", MODELS, false);
     let Some(file) = blocking(pick).await?.pop() else {
         return Ok(false);
     };

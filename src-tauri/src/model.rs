@@ -4,7 +4,7 @@ pub mod context_options;
 mod counter;
 mod kv_disk;
 mod opened;
-mod refusal;
+pub mod refusal;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -34,7 +34,7 @@ complete -c goldcrest -n "__fish_goldcrest_needs_command" -a "chats" -d 'List th
 complete -c goldcrest -n "__fish_goldcrest_needs_command" -a "export" -d 'Write chats to a file'
 complete -c goldcrest -n "__fish_goldcrest_needs_command" -a "import" -d 'Import chats that Goldcrest or another program exported'
 complete -c goldcrest -n "__fish_goldcrest_needs_command" -a "inspect" -d 'Show what is in a GGUF file and the memory that it needs'
-complete -c goldcrest -n "__fish_goldcrest_needs_command" -a "models" -d 'List known models and the SmolLM3 files on this computer, with memory and speed'
+complete -c goldcrest -n "__fish_goldcrest_needs_command" -a "models" -d 'List known models and the model files on this computer, with memory and speed'
 complete -c goldcrest -n "__fish_goldcrest_needs_command" -a "tokenize" -d 'Print the token ids of each text as a line of JSON'
 complete -c goldcrest -n "__fish_goldcrest_needs_command" -a "render" -d 'Print the exact prompt that a chat template renders'
 complete -c goldcrest -n "__fish_goldcrest_needs_command" -a "logits" -d 'Print logits as JSON rows'
@@ -52,7 +52,7 @@ complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -l kv -d 'KV ca
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -l preset -d 'Instructions, thinking and sampling of a preset; other flags take precedence' -r
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -s s -l system -d 'Instructions that replace the default ones' -r
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -l max-tokens -d 'Maximum answer length: a whole number from 1 to 1048576. In tokens, including thinking.' -r
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -l thinking-budget -d 'Thinking budget: a whole number from 1 to 1048576. The most tokens of thinking. Then the model answers with what it has thought so far.' -r
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -l thinking-budget -d 'Thinking budget: a whole number from 1 to 1048576. Most tokens to spend on thinking. Then the model answers.' -r
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -l temperature -d 'Temperature: 0, or a number from 0.001 to 5. 0 always gives the same answer; higher values vary more. [default: as the model\'s file says, else 0.6]' -r
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -l top-p -d 'Top-p: a number from 0.01 to 1. Considers only the likeliest tokens that add up to this probability. [default: as the model\'s file says, else 0.95]' -r
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -l top-k -d 'Top-k: a whole number from 0 to 200000. Considers only this many of the likeliest tokens; 0 considers all. [default: as the model\'s file says, else 0]' -r
@@ -72,7 +72,7 @@ complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -l kv -d 'KV c
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -l preset -d 'Instructions, thinking and sampling of a preset; other flags take precedence' -r
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -s s -l system -d 'Instructions that replace the default ones' -r
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -l max-tokens -d 'Maximum answer length: a whole number from 1 to 1048576. In tokens, including thinking.' -r
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -l thinking-budget -d 'Thinking budget: a whole number from 1 to 1048576. The most tokens of thinking. Then the model answers with what it has thought so far.' -r
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -l thinking-budget -d 'Thinking budget: a whole number from 1 to 1048576. Most tokens to spend on thinking. Then the model answers.' -r
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -l temperature -d 'Temperature: 0, or a number from 0.001 to 5. 0 always gives the same answer; higher values vary more. [default: as the model\'s file says, else 0.6]' -r
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -l top-p -d 'Top-p: a number from 0.01 to 1. Considers only the likeliest tokens that add up to this probability. [default: as the model\'s file says, else 0.95]' -r
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -l top-k -d 'Top-k: a whole number from 0 to 200000. Considers only this many of the likeliest tokens; 0 considers all. [default: as the model\'s file says, else 0]' -r
@@ -162,7 +162,7 @@ complete -c goldcrest -n "__fish_goldcrest_using_subcommand help; and not __fish
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand help; and not __fish_seen_subcommand_from ask chat chats export import inspect models tokenize render logits bench quantize verify fetch devices help" -f -a "export" -d 'Write chats to a file'
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand help; and not __fish_seen_subcommand_from ask chat chats export import inspect models tokenize render logits bench quantize verify fetch devices help" -f -a "import" -d 'Import chats that Goldcrest or another program exported'
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand help; and not __fish_seen_subcommand_from ask chat chats export import inspect models tokenize render logits bench quantize verify fetch devices help" -f -a "inspect" -d 'Show what is in a GGUF file and the memory that it needs'
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand help; and not __fish_seen_subcommand_from ask chat chats export import inspect models tokenize render logits bench quantize verify fetch devices help" -f -a "models" -d 'List known models and the SmolLM3 files on this computer, with memory and speed'
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand help; and not __fish_seen_subcommand_from ask chat chats export import inspect models tokenize render logits bench quantize verify fetch devices help" -f -a "models" -d 'List known models and the model files on this computer, with memory and speed'
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand help; and not __fish_seen_subcommand_from ask chat chats export import inspect models tokenize render logits bench quantize verify fetch devices help" -f -a "tokenize" -d 'Print the token ids of each text as a line of JSON'
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand help; and not __fish_seen_subcommand_from ask chat chats export import inspect models tokenize render logits bench quantize verify fetch devices help" -f -a "render" -d 'Print the exact prompt that a chat template renders'
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand help; and not __fish_seen_subcommand_from ask chat chats export import inspect models tokenize render logits bench quantize verify fetch devices help" -f -a "logits" -d 'Print logits as JSON rows'

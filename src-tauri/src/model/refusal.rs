@@ -29,13 +29,16 @@ pub fn of(choice: &ModelChoice, error: &OpenError) -> Failure {
     Failure::new(code, message)
 }
 
+/// The models whose files open, as people know them.
+pub const RUNNABLE: &str = "SmolLM3, SmolLM2, Llama 3, Qwen 2.5 and Qwen 3";
+
 fn said(error: &OpenError) -> String {
     match error {
         OpenError::Config(ConfigError::Architecture(kind)) => {
             let vowel = kind.starts_with(['a', 'e', 'i', 'o', 'u']);
             let article = if vowel { "an" } else { "a" };
             let kind = capitalised(kind);
-            format!("is {article} {kind} model. Goldcrest runs SmolLM3 only")
+            format!("is {article} {kind} model. Goldcrest runs {RUNNABLE} files")
         }
         OpenError::Gguf(GgufError::NotGguf) => "is not a GGUF file".into(),
         OpenError::Gguf(GgufError::Io(error)) => format!("cannot be read: {}", error.kind()),
@@ -106,12 +109,12 @@ mod tests {
     fn another_kind_of_model_is_called_by_its_name() {
         let kind = |kind: &str| message(ConfigError::Architecture(kind.to_owned()).into()).1;
         assert_eq!(
-            kind("llama"),
-            "x.gguf is a Llama model. Goldcrest runs SmolLM3 only."
+            kind("gemma3"),
+            "x.gguf is a Gemma3 model. Goldcrest runs SmolLM3, SmolLM2, Llama 3, Qwen 2.5 and Qwen 3 files."
         );
         assert_eq!(
             kind("olmo2"),
-            "x.gguf is an Olmo2 model. Goldcrest runs SmolLM3 only."
+            "x.gguf is an Olmo2 model. Goldcrest runs SmolLM3, SmolLM2, Llama 3, Qwen 2.5 and Qwen 3 files."
         );
     }
 

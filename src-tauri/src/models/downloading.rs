@@ -14,6 +14,7 @@ use download::{
 
 use super::downloads::{ActiveDownload, Next, RunningChild, is_within};
 use super::library::Library;
+use crate::model::refusal::RUNNABLE;
 use crate::wire::ShellEvent;
 
 /// The least time between two events of progress.
@@ -392,9 +393,7 @@ impl Library {
         let look = move || {
             let found = search.file(&file, place).ok_or_else(|| {
                 let path = file.display();
-                format!(
-                    "It is in {path}, but it is not a SmolLM3 model, and Goldcrest runs no other."
-                )
+                format!("It is in {path}, but Goldcrest cannot run it: it is no {RUNNABLE} model.")
             });
             let stamp = FileStamp::of(&file).ok();
             ArrivedFile { found, stamp }

@@ -441,7 +441,7 @@ fn a_download_that_is_no_model_is_said_and_not_opened() {
     page.until(|list| {
         let states = list.entries.iter().filter_map(|it| it.download.as_ref());
         states.into_iter().any(|state| {
-            matches!(state, DownloadState::Failed { message, .. } if message.contains("not a SmolLM3 model"))
+            matches!(state, DownloadState::Failed { message, .. } if message.contains("cannot run it"))
         })
     });
     page.opened(None);

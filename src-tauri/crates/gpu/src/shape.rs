@@ -1,4 +1,4 @@
-//! The dimensions of a SmolLM3 model.
+//! The dimensions of a model.
 
 use serde::Serialize;
 

@@ -1,4 +1,4 @@
-//! Finds SmolLM3 files on this computer: headers only, in bounded time, on threads of its own.
+//! Finds model files on this computer: headers only, in bounded time, on threads of its own.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::io;
@@ -63,9 +63,9 @@ pub struct ModelSearch {
 /// What was read of a file.
 #[derive(Debug, Clone, PartialEq)]
 enum HeaderRead {
-    /// A SmolLM3 model.
+    /// A model that runs.
     Sound(Box<ModelHeader>),
-    /// A SmolLM3 model, or a file that is named so, with the reason why it cannot be opened.
+    /// A model that runs, or a file that is named so, with the reason why it cannot be opened.
     Unsound(String),
     /// Something else.
     Other,
@@ -96,7 +96,7 @@ impl ModelSearch {
         receiver.recv_timeout(self.limits.time).ok()
     }
 
-    /// The SmolLM3 files below `folders` and those of `opened` that are there, each once, in the order of places and
+    /// The model files below `folders` and those of `opened` that are there, each once, in the order of places and
     /// names. Folders that are missing or may not be read are passed over, and so is one in which an earlier search
     /// still waits for the system.
     pub fn run(&self, folders: &[SearchFolder], opened: &[PathBuf]) -> Vec<FoundFile> {
@@ -133,7 +133,7 @@ impl ModelSearch {
         each_once(found)
     }
 
-    /// The file at `path`, if it is a SmolLM3 model and its path is UTF-8, as the ids of the list are.
+    /// The file at `path`, if it is a model that runs and its path is UTF-8, as the ids of the list are.
     pub fn file(&self, path: &Path, place: ModelPlace) -> Option<FoundFile> {
         path.to_str()?;
         let stamp = FileStamp::of(path).ok()?;

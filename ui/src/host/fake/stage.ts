@@ -92,7 +92,7 @@ const scenes: Record<string, Script> = {
       ...ready(demoModel),
       error: {
         code: "bad-model",
-        message: "llama-2-7b.Q4_K_M.gguf is a Llama model. Goldcrest runs SmolLM3 only.",
+        message: "gemma-3-4b-it-Q4_K_M.gguf is a Gemma3 model. Goldcrest runs SmolLM3, SmolLM2, Llama 3, Qwen 2.5 and Qwen 3 files.",
       },
     },
   },
