@@ -1,6 +1,6 @@
 // The pictures of ../../screenshots, of which README and the software centres show some.
 //
-//     npm run pictures              makes all of them anew
+//     npm run pictures              makes all of them again
 //     npm run pictures -- --check   fails where one no longer shows what the page looks like
 import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
