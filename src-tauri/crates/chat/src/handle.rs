@@ -11,7 +11,7 @@ use store::{
     PresetRecord, QueuedMessage, SearchAnswer, SearchHit, Store, StoreError, WholeChat, WindowRow,
 };
 
-use crate::actor::{self, AtEnd, ChatActor, Request, TakenBack, Timing};
+use crate::actor::{self, AtEnd, ChatActor, CopyingChat, Direction, Request, TakenBack, Timing};
 use crate::clock::{Clock, SystemClock};
 use crate::context::ContextUsage;
 use crate::failure::{Failure, FailureCode};
@@ -289,21 +289,19 @@ impl Chat {
 
     /// Copies a temporary chat to the disk, where it goes on under another id.
     pub fn keep_chat(&self, chat: ChatId) -> Result<ChatSummary, Failure> {
-        let mut keeping = self.ask(move |actor| actor.begin_keep(chat))?;
-        while !keeping.is_whole() {
-            keeping = self.ask(move |actor| actor.go_on_with_keep(keeping))?;
-        }
-        self.ask(move |actor| actor.end_keep(keeping))
+        let copying = self.ask(move |actor| actor.begin_keep(chat))?;
+        let copying = self.copy_in_parts(copying)?;
+        self.ask(move |actor| actor.end_keep(copying))
     }
 
     /// Takes the last change back; `None`: there is none.
     pub fn undo(&self) -> Result<Option<Undone>, Failure> {
-        self.take_back(ChatActor::undo)
+        self.take_back(Direction::Undo)
     }
 
     /// Makes the change again that was taken back last; `None`: there is none.
     pub fn redo(&self) -> Result<Option<Undone>, Failure> {
-        self.take_back(ChatActor::redo)
+        self.take_back(Direction::Redo)
     }
 
     /// Finds words in titles, texts and thinking: chats, each with a few of its messages.
@@ -538,18 +536,26 @@ impl Chat {
     }
 
     /// Waits until a change can be taken back.
-    fn take_back(
-        &self,
-        act: fn(&mut ChatActor) -> Result<TakenBack, Failure>,
-    ) -> Result<Option<Undone>, Failure> {
+    fn take_back(&self, direction: Direction) -> Result<Option<Undone>, Failure> {
         let deadline = Instant::now() + STOPS_WITHIN;
+        let mut copied = None;
         loop {
-            match self.ask(act)? {
+            let copying = copied.take();
+            match self.ask(move |actor| actor.take_back_with(direction, copying))? {
                 TakenBack::Done(undone) => return Ok(undone),
+                TakenBack::Copies(copying) => copied = Some(self.copy_in_parts(copying)?),
                 TakenBack::Later if Instant::now() < deadline => thread::sleep(STOP_PAUSE),
                 TakenBack::Later => return Err(Failure::busy()),
             }
         }
+    }
+
+    /// Others are served between the parts.
+    fn copy_in_parts(&self, mut copying: CopyingChat) -> Result<CopyingChat, Failure> {
+        while !copying.is_whole() {
+            copying = self.ask(move |actor| actor.go_on_copying(copying))?;
+        }
+        Ok(copying)
     }
 
     pub(crate) fn ask<T: Send + 'static>(

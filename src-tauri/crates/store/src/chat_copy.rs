@@ -176,13 +176,4 @@ impl Store {
             linked: 0,
         })
     }
-
-    /// Copies a chat into another store in one go, and returns its id there.
-    pub fn copy_chat(&self, chat: ChatId, to: &Store) -> Result<ChatId, StoreError> {
-        let mut copy = self.begin_copy(chat, to)?;
-        while !copy.is_whole() {
-            copy = copy.go_on(self, to, Duration::MAX)?;
-        }
-        copy.finish(self, to)
-    }
 }

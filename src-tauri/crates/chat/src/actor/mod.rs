@@ -4,6 +4,7 @@ mod answering;
 mod answers;
 mod bin_clock;
 mod context;
+mod copying_chat;
 mod counted;
 mod daily;
 mod folders;
@@ -44,6 +45,7 @@ use jiff::civil::Date;
 use store::{ChatId, Copy, DatabaseCopy, Purged, Store, StoreError};
 
 use self::answers::AnswerQueue;
+pub(crate) use self::copying_chat::CopyingChat;
 use self::daily::Daily;
 use self::model_slot::ModelSlot;
 pub use self::state::{AtEnd, Timing};
@@ -51,6 +53,7 @@ pub(crate) use self::state::{ChatActor, MODEL, Request};
 pub use self::summary::summary_question;
 pub use self::turn::asking_for;
 pub(crate) use self::undo::TakenBack;
+pub(crate) use self::undo_stack::Direction;
 use self::undo_stack::UndoStack;
 use self::unsaved::Unsaved;
 use self::verbs::NEW_CHAT;
@@ -93,7 +96,8 @@ pub(crate) fn start(
         undo: UndoStack::default(),
         import: None,
         unfinished: Arc::default(),
-        being_kept: Vec::new(),
+        being_copied: Vec::new(),
+        copied: None,
         clock,
         on_event,
         jobs,

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use store::{ChatId, MessageId, MessageTable, Store};
 
 use crate::actor::answers::AnswerQueue;
+use crate::actor::copying_chat::CopiedChat;
 use crate::actor::counted::CountedBranch;
 use crate::actor::daily::Daily;
 use crate::actor::model_slot::ModelSlot;
@@ -80,10 +81,12 @@ pub(crate) struct ChatActor {
     pub(super) undo: UndoStack<ChatActor>,
     /// The chats that are being imported.
     pub(super) import: Option<Importing>,
-    /// Each fork that is being made, and each temporary chat that is being kept, has a clone of it.
+    /// Each fork that is being made, and each chat that is being copied into the other store, has a clone of it.
     pub(super) unfinished: Arc<()>,
-    /// The temporary chats that are being kept.
-    pub(super) being_kept: Vec<Weak<ChatId>>,
+    /// The chats that are being copied into the other store.
+    pub(super) being_copied: Vec<Weak<ChatId>>,
+    /// A copy that was made for the change that is being taken back.
+    pub(super) copied: Option<CopiedChat>,
     pub(super) clock: Box<dyn Clock>,
     pub(super) on_event: Box<dyn Fn(ChatEvent) + Send + Sync>,
     pub(super) jobs: Sender<Job>,

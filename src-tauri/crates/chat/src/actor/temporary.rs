@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use store::{ChatCopy, ChatField, ChatId, ChatPreset, DraftPlace, Store, StoreError, WholeChat};
+use store::{ChatField, ChatId, ChatPreset, DraftPlace, Store, StoreError, WholeChat};
 
+use crate::actor::copying_chat::CopyingChat;
 use crate::actor::daily::Daily;
 use crate::actor::state::ChatActor;
 use crate::actor::undo::Revert;
@@ -15,21 +16,6 @@ use crate::view::{ChatEvent, ChatSummary, ChatView};
 
 /// How long others wait while a part of a chat is copied.
 const PART: Duration = Duration::from_millis(30);
-
-/// A temporary chat that is being copied to the disk.
-pub(crate) struct Keeping {
-    /// The chat, in which nothing changes as long as this is there.
-    chat: Arc<ChatId>,
-    copy: ChatCopy,
-    /// Nothing is purged as long as it is there.
-    _unfinished: Arc<()>,
-}
-
-impl Keeping {
-    pub fn is_whole(&self) -> bool {
-        self.copy.is_whole()
-    }
-}
 
 impl ChatActor {
     /// A temporary chat in which nothing was said yet. Its draft is in memory, too.
@@ -62,66 +48,83 @@ impl ChatActor {
     }
 
     /// Begins to copy a temporary chat to the disk.
-    pub(crate) fn begin_keep(&mut self, chat: ChatId) -> Result<Keeping, Failure> {
+    pub(crate) fn begin_keep(&mut self, chat: ChatId) -> Result<CopyingChat, Failure> {
         if !chat.is_temporary() {
             return Err(Failure::other("This chat is kept already."));
         }
-        self.refuse_change(chat)?;
         if self.chat_row(chat)?.title.is_empty() {
             return Err(Failure::other("There is nothing to keep in this chat yet."));
         }
-        let copy = self.temporary.begin_copy(chat, &self.store)?;
+        self.begin_copying(chat)
+    }
+
+    /// Begins to copy a chat into the store that does not have it.
+    pub(super) fn begin_copying(&mut self, chat: ChatId) -> Result<CopyingChat, Failure> {
+        self.refuse_change(chat)?;
+        let (from, to) = self.stores_of_copy(chat);
+        let copy = from.begin_copy(chat, to)?;
         let chat = Arc::new(chat);
-        self.being_kept.retain(|kept| kept.strong_count() > 0);
-        self.being_kept.push(Arc::downgrade(&chat));
-        Ok(Keeping {
-            chat,
-            copy,
-            _unfinished: Arc::clone(&self.unfinished),
-        })
+        self.being_copied.retain(|chat| chat.strong_count() > 0);
+        self.being_copied.push(Arc::downgrade(&chat));
+        Ok(CopyingChat::begin(chat, copy, Arc::clone(&self.unfinished)))
     }
 
-    /// Copies some of it. After a failure nothing of the chat stays on the disk.
-    pub(crate) fn go_on_with_keep(&mut self, keeping: Keeping) -> Result<Keeping, Failure> {
-        let Keeping { copy, .. } = keeping;
-        let copy = self.or_purge(|actor| copy.go_on(&actor.temporary, &actor.store, PART))?;
-        Ok(Keeping { copy, ..keeping })
+    /// Copies some of it. After a failure nothing of the copy stays.
+    pub(crate) fn go_on_copying(&mut self, copying: CopyingChat) -> Result<CopyingChat, Failure> {
+        self.or_purge(copying.chat(), |from, to| copying.go_on(from, to, PART))
     }
 
-    pub(crate) fn end_keep(&mut self, keeping: Keeping) -> Result<ChatSummary, Failure> {
-        let Keeping { chat, copy, .. } = keeping;
-        let kept = self.or_purge(|actor| copy.finish(&actor.temporary, &actor.store))?;
-        let revert = self.go_on_as(*chat, kept)?;
+    pub(crate) fn end_keep(&mut self, copying: CopyingChat) -> Result<ChatSummary, Failure> {
+        let (chat, copy) = copying.whole();
+        let kept = self.or_purge(chat, |from, to| copy.finish(from, to))?;
+        let revert = self.go_on_as(chat, kept)?;
         let row = self.chat_row(kept)?;
         self.record_in_branch(format!("kept “{}”", row.title), kept, None, revert);
         Ok(self.summary(row))
     }
 
-    /// Fails while the chat is being copied to the disk.
-    pub(super) fn refuse_if_being_kept(&self, chat: ChatId) -> Result<(), Failure> {
-        let kept = self.being_kept.iter().filter_map(Weak::upgrade);
-        if kept.into_iter().any(|kept| *kept == chat) {
+    /// Fails while the chat is being copied.
+    pub(super) fn refuse_if_being_copied(&self, chat: ChatId) -> Result<(), Failure> {
+        let mut copied = self.being_copied.iter().filter_map(Weak::upgrade);
+        if copied.any(|copied| *copied == chat) {
             return Err(Failure::other(
-                "This chat is still being kept. Try again in a moment.",
+                "This chat is still being copied. Try again in a moment.",
             ));
         }
         Ok(())
     }
 
-    /// Writes to the disk. What is hidden there after a failure is purged at once.
+    /// The store that has a chat, and the one that it is copied into.
+    fn stores_of_copy(&self, chat: ChatId) -> (&Store, &Store) {
+        match chat.is_temporary() {
+            true => (&self.temporary, &self.store),
+            false => (&self.store, &self.temporary),
+        }
+    }
+
+    /// Writes a copy of a chat. What is hidden after a failure is purged at once.
     fn or_purge<T>(
         &mut self,
-        write: impl FnOnce(&ChatActor) -> Result<T, StoreError>,
+        chat: ChatId,
+        write: impl FnOnce(&Store, &Store) -> Result<T, StoreError>,
     ) -> Result<T, Failure> {
-        let written = write(self);
+        let (from, to) = self.stores_of_copy(chat);
+        let written = write(from, to);
         if written.is_err() {
             self.purging = Daily::after(Duration::ZERO);
         }
         Ok(written?)
     }
 
+    /// Shows the copy that was made of a chat to take a change back.
+    fn finish_copy(&mut self, chat: ChatId) -> Result<ChatId, Failure> {
+        let copied = self.copied.take_if(|(of, _)| *of == chat);
+        let (_, copy) = copied.ok_or(StoreError::NotFound("copy"))?;
+        self.or_purge(chat, |from, to| copy.finish(from, to))
+    }
+
     fn move_to_disk(&mut self, chat: ChatId) -> Result<Revert, Failure> {
-        let kept = self.or_purge(|actor| actor.temporary.copy_chat(chat, &actor.store))?;
+        let kept = self.finish_copy(chat)?;
         self.go_on_as(chat, kept)
     }
 
@@ -136,7 +139,17 @@ impl ChatActor {
         self.emit(ChatEvent::ChatsRemoved { chats });
         self.emit_changed(kept)?;
         let revert = Revert::new(move |actor| actor.make_temporary(kept, chat, messages));
-        Ok(revert.showing(kept))
+        let copies = move |actor: &ChatActor| {
+            let is_same = actor.is_as_kept(kept, chat, messages)?;
+            Ok((!is_same).then_some(kept))
+        };
+        Ok(revert.showing(kept).copying(copies))
+    }
+
+    /// Returns whether a temporary chat is in memory that was kept as `kept`, and nothing was said since.
+    fn is_as_kept(&self, kept: ChatId, chat: ChatId, messages: usize) -> Result<bool, Failure> {
+        let is_there = self.temporary.chats().get_with_deleted(chat).is_ok();
+        Ok(is_there && self.messages_of(kept)? == messages)
     }
 
     /// Takes back that `chat` was kept as `kept`, of as many `messages`: it is purged from the disk.
@@ -148,8 +161,7 @@ impl ChatActor {
     ) -> Result<Revert, Failure> {
         self.refuse_change(kept)?;
         let at = self.now();
-        let is_there = self.temporary.chats().get_with_deleted(chat).is_ok();
-        let chat = if is_there && self.messages_of(kept)? == messages {
+        let chat = if self.is_as_kept(kept, chat, messages)? {
             let draft = self.store.drafts().get(DraftPlace::Chat(kept))?;
             let chats = self.temporary.chats();
             chats.set(ChatField::Deleted, &vec![(chat, None)])?;
@@ -159,7 +171,7 @@ impl ChatActor {
             chat
         } else {
             // What was said since is not lost.
-            self.store.copy_chat(kept, &self.temporary)?
+            self.finish_copy(kept)?
         };
         let expired = self.store.transaction(|store| {
             let chats = store.chats();
@@ -180,7 +192,7 @@ impl ChatActor {
         self.retain_chats(&BTreeSet::new());
         self.emit_changed(chat)?;
         let again = Revert::new(move |actor| actor.move_to_disk(chat));
-        Ok(again.showing(chat))
+        Ok(again.showing(chat).copying(move |_| Ok(Some(chat))))
     }
 
     /// A chat as it leaves its store. The presets of temporary chats are in another one.

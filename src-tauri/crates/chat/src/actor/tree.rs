@@ -138,7 +138,7 @@ impl ChatActor {
 
     pub(crate) fn show_sibling(&mut self, message: MessageId) -> Result<ChatView, Failure> {
         let row = self.messages_with(message).get(message)?;
-        self.refuse_if_being_kept(row.chat)?;
+        self.refuse_if_being_copied(row.chat)?;
         match self.messages_with(message).show(message) {
             Ok(()) => self.forget_leaf(row.chat),
             Err(error) => {

@@ -2,8 +2,12 @@
 //!
 //! A verb that changes something does so by a method that returns a [`Revert`], and records it with [`ChatActor::record`].
 
+use std::time::Duration;
+
 use store::{ChatId, MessageId};
 
+use crate::actor::copying_chat::CopyingChat;
+use crate::actor::daily::Daily;
 use crate::actor::state::ChatActor;
 use crate::actor::undo_stack::{self, Change, Direction};
 use crate::failure::{Failure, FailureCode};
@@ -18,6 +22,8 @@ pub(crate) enum TakenBack {
     Done(Option<Undone>),
     /// An answer of it was being written, and is stopped: once it has ended, the change can be taken back.
     Later,
+    /// A chat is to be copied first.
+    Copies(CopyingChat),
 }
 
 impl ChatActor {
@@ -70,14 +76,28 @@ impl ChatActor {
             .record_step(step, Change::new(label, None, revert));
     }
 
-    /// Takes the last change back.
-    pub(crate) fn undo(&mut self) -> Result<TakenBack, Failure> {
-        self.take_back(Direction::Undo)
+    /// Takes the last change back, or makes the one again that was taken back last. `copying`: what was copied first.
+    pub(crate) fn take_back_with(
+        &mut self,
+        direction: Direction,
+        copying: Option<CopyingChat>,
+    ) -> Result<TakenBack, Failure> {
+        self.copied = copying.map(CopyingChat::whole);
+        let taken = self.take_back(direction);
+        if self.copied.take().is_some() {
+            // Another change was the next one meanwhile.
+            self.purging = Daily::after(Duration::ZERO);
+        }
+        taken
     }
 
-    /// Makes the change again that was taken back last.
-    pub(crate) fn redo(&mut self) -> Result<TakenBack, Failure> {
-        self.take_back(Direction::Redo)
+    /// Begins the copy that the next change needs and that is not made; `None`: it needs none.
+    fn begin_copy_before(&mut self, direction: Direction) -> Result<Option<CopyingChat>, Failure> {
+        let next = self.undo.next(direction);
+        let copied = next.map_or(Ok(None), |next| next.revert.copied_chat(self))?;
+        let is_made = |chat: &ChatId| self.copied.as_ref().is_some_and(|(of, _)| of == chat);
+        let missing = copied.filter(|chat| !is_made(chat));
+        missing.map(|chat| self.begin_copying(chat)).transpose()
     }
 
     /// A change that can never be taken back, because what it was made to is gone, is dropped: it would stand in the way
@@ -86,7 +106,7 @@ impl ChatActor {
         if let Some(next) = self.undo.next(direction).filter(|next| next.in_branch)
             && let Some(chat) = next.chat
         {
-            self.refuse_if_being_kept(chat)?;
+            self.refuse_if_being_copied(chat)?;
             if let Some(writing) = self.answers.of_chat(chat) {
                 if next.answer != Some(writing) {
                     return Err(Failure::busy());
@@ -95,12 +115,16 @@ impl ChatActor {
                 return Ok(TakenBack::Later);
             }
         }
+        let copies = self.begin_copy_before(direction);
+        if let Ok(Some(copying)) = copies {
+            return Ok(TakenBack::Copies(copying));
+        }
         let Some(change) = self.undo.take(direction) else {
             return Ok(TakenBack::Done(None));
         };
         let label = change.label.clone();
         let before = self.settings.clone();
-        let revert = match change.revert.run(self) {
+        let revert = match copies.and_then(|_| change.revert.run(self)) {
             Ok(revert) => revert,
             Err(failure) => {
                 let what = match direction {

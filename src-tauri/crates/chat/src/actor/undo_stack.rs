@@ -19,8 +19,11 @@ pub(crate) struct Reversal<A> {
     act: Arc<Reverting<A>>,
     /// The chat to be shown where this was returned; `None`: the one that the change concerns.
     pub(super) shows: Option<ChatId>,
+    /// The chat that has to be copied into the other store before.
+    copies: Option<Arc<CopiedBefore<A>>>,
 }
 
+type CopiedBefore<A> = dyn Fn(&A) -> Result<Option<ChatId>, Failure> + Send + Sync;
 type Reverting<A> = dyn Fn(&mut A) -> Result<Reversal<A>, Failure> + Send + Sync;
 
 impl<A: 'static> Reversal<A> {
@@ -30,7 +33,24 @@ impl<A: 'static> Reversal<A> {
         Reversal {
             act: Arc::new(act),
             shows: None,
+            copies: None,
         }
+    }
+
+    /// The same, where a chat may have to be copied into the other store before.
+    pub(super) fn copying(
+        self,
+        chat: impl Fn(&A) -> Result<Option<ChatId>, Failure> + Send + Sync + 'static,
+    ) -> Reversal<A> {
+        Reversal {
+            copies: Some(Arc::new(chat)),
+            ..self
+        }
+    }
+
+    /// The chat that has to be copied before this runs; `None`: none.
+    pub(super) fn copied_chat(&self, of: &A) -> Result<Option<ChatId>, Failure> {
+        self.copies.as_ref().map_or(Ok(None), |copies| copies(of))
     }
 
     /// The same, where another chat than that of the change is to be shown now.
@@ -92,7 +112,7 @@ impl<A> Change<A> {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Direction {
+pub(crate) enum Direction {
     Undo,
     Redo,
 }

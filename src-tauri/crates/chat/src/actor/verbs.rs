@@ -208,7 +208,7 @@ impl ChatActor {
         match self.answers.of_chat(chat) {
             Some(_) => Err(Failure::busy()),
             None => {
-                self.refuse_if_being_kept(chat)?;
+                self.refuse_if_being_copied(chat)?;
                 self.refuse_if_unsaved(chat)
             }
         }

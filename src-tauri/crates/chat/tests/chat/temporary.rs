@@ -5,7 +5,7 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use chat::{ChatEvent, ChatId, MessageId, MessageState, QueuedMessage, Store};
+use chat::{Chat, ChatEvent, ChatId, MessageId, MessageState, QueuedMessage, Store};
 use inference::Role;
 use store::{NewMessage, faults};
 
@@ -113,28 +113,52 @@ fn long_chat(bench: &mut Bench) -> ChatId {
     chat
 }
 
-#[test]
-fn a_long_chat_is_kept_while_others_are_served() {
-    let mut bench = Bench::new();
-    let chat = long_chat(&mut bench);
-    let question = bench.chat.open_chat(chat).unwrap().messages[0].id;
+/// Serves others while `act` copies the chat of this message, and returns what it gives. Nothing can be changed in the chat
+/// meanwhile.
+fn served_beside<T: Send + 'static>(
+    bench: &Bench,
+    question: MessageId,
+    act: impl FnOnce(&Chat) -> T + Send + 'static,
+) -> T {
     let other = bench.chat.clone();
-    let keeps = thread::spawn(move || other.keep_chat(chat).unwrap());
+    let acts = thread::spawn(move || act(&other));
     let (mut slowest, mut refused) = (Duration::ZERO, 0);
-    while !keeps.is_finished() {
+    while !acts.is_finished() {
         let before = Instant::now();
         let there = bench.chat.snapshot().unwrap().chats;
         slowest = slowest.max(before.elapsed());
         assert_eq!(there.len(), 1, "one of both is there");
         if let Err(failure) = bench.chat.continue_answer(question) {
-            let said = "This chat is still being kept. Try again in a moment.";
+            let said = "This chat is still being copied. Try again in a moment.";
             refused += usize::from(failure.message == said);
         }
     }
-    let kept = keeps.join().unwrap();
     assert!(refused > 2, "{refused}");
     assert!(slowest < Duration::from_millis(400), "{slowest:?}");
+    acts.join().unwrap()
+}
+
+#[test]
+fn a_long_chat_is_kept_while_others_are_served() {
+    let mut bench = Bench::new();
+    let chat = long_chat(&mut bench);
+    let first = |bench: &Bench, of| bench.chat.open_chat(of).unwrap().messages[0].id;
+    let question = first(&bench, chat);
+    let kept = served_beside(&bench, question, move |chats| {
+        chats.keep_chat(chat).unwrap()
+    });
     assert_eq!(bench.chat.open_chat(kept.id).unwrap().messages.len(), 600);
+    // So it is when it becomes temporary again with what was said since, and is kept again.
+    bench.ask(Some(kept.id), "And a wren?");
+    let question = first(&bench, kept.id);
+    let undone = served_beside(&bench, question, |chats| chats.undo().unwrap().unwrap());
+    let back = undone.chat.unwrap();
+    assert!(back.is_temporary());
+    let question = first(&bench, back);
+    let redone = served_beside(&bench, question, |chats| chats.redo().unwrap().unwrap());
+    let again = redone.chat.unwrap();
+    assert!(!again.is_temporary());
+    assert_eq!(bench.chat.open_chat(again).unwrap().messages.len(), 602);
 }
 
 #[test]
@@ -154,6 +178,20 @@ fn keeping_that_fails_leaves_nothing_on_the_disk() {
     until_off_disk(folder.path());
     bench.ask(Some(chat), "It goes on");
     bench.chat.keep_chat(chat).unwrap();
+
+    // Nor does it where it is done again.
+    bench.chat.undo().unwrap();
+    until_off_disk(folder.path());
+    faults::refuse_writes(&path, &["draft"]).unwrap();
+    let failed = bench.chat.redo().unwrap_err();
+    assert!(
+        failed.message.contains("could not be done again"),
+        "{failed}"
+    );
+    faults::allow_writes(&path).unwrap();
+    until_off_disk(folder.path());
+    let kept = bench.chat.redo().unwrap().unwrap().chat.unwrap();
+    assert_eq!(bench.chat.open_chat(kept).unwrap().messages.len(), 4);
 }
 
 #[test]
@@ -192,7 +230,9 @@ fn a_temporary_chat_that_is_deleted_while_it_is_kept_is_not_kept() {
     let chat = long_chat(&mut bench);
     let other = bench.chat.clone();
     let keeps = thread::spawn(move || other.keep_chat(chat));
-    thread::sleep(Duration::from_millis(40));
+    while bench.chat.may_leave_store().is_ok() {
+        assert!(!keeps.is_finished(), "it is asked between two parts");
+    }
     bench.chat.delete([chat]).unwrap();
     assert!(keeps.join().unwrap().is_err());
     assert_eq!(bench.chat.snapshot().unwrap().chats, []);
