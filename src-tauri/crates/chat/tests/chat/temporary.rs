@@ -180,7 +180,8 @@ fn keeping_that_fails_leaves_nothing_on_the_disk() {
     bench.chat.keep_chat(chat).unwrap();
 
     // Nor does it where it is done again.
-    bench.chat.undo().unwrap();
+    let back = bench.chat.undo().unwrap().unwrap().chat;
+    bench.chat.save_draft(back, "a shoebill").unwrap();
     until_off_disk(folder.path());
     faults::refuse_writes(&path, &["draft"]).unwrap();
     let failed = bench.chat.redo().unwrap_err();
