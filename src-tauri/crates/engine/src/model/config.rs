@@ -421,3 +421,6 @@ impl Keys<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
