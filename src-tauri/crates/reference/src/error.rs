@@ -2,16 +2,13 @@
 
 use std::io;
 
-/// `general.architecture` of the only model that this crate runs.
-pub(crate) const ARCHITECTURE: &str = "smollm3";
-
 /// Why the reference has no logits.
 #[derive(Debug, thiserror::Error)]
 pub enum ReferenceError {
     /// The file cannot be read.
     #[error(transparent)]
     File(#[from] io::Error),
-    /// Not a model that candle's SmolLM3 covers.
+    /// Not a model that candle covers.
     #[error(transparent)]
     Unsupported(#[from] UnsupportedModel),
     /// The model does not fit.
@@ -46,11 +43,11 @@ pub enum ReferenceError {
     Candle(#[from] candle_core::Error),
 }
 
-/// Why candle's SmolLM3 cannot compute a model, or would compute another one than the file describes.
+/// Why candle cannot compute a model, or would compute another one than the file describes.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UnsupportedModel {
     /// Another architecture, or none.
-    #[error("the file does not hold a `{ARCHITECTURE}` model")]
+    #[error("candle compares `smollm3`, `llama`, `qwen2` and `qwen3` models only")]
     Architecture,
     /// One of several files.
     #[error(
@@ -64,7 +61,7 @@ pub enum UnsupportedModel {
     #[error("metadata key `{0}` contradicts the others")]
     Dimension(String),
     /// Positions are scaled.
-    #[error("candle's SmolLM3 does not support YaRN or scaled positions, which this file uses")]
+    #[error("candle does not support YaRN or scaled positions, which this file uses")]
     ScaledPositions,
     /// The output matrix is not the embedding table.
     #[error(
@@ -72,6 +69,12 @@ pub enum UnsupportedModel {
     )]
     OwnOutput,
     /// Only a part of each head is rotated.
-    #[error("candle's SmolLM3 applies RoPE to whole heads, and this file to a part of each")]
+    #[error("candle applies RoPE to whole heads, and this file to a part of each")]
     PartialRotation,
+    /// Heads whose width does not follow from the embedding.
+    #[error("candle divides the embedding by the heads, and this file has heads of another width")]
+    HeadWidth,
+    /// A tensor that changes the result and that candle does not read.
+    #[error("candle does not read the tensor `{0}`, which this file has")]
+    Tensor(String),
 }

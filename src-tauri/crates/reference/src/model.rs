@@ -1,20 +1,76 @@
 //! The model: tokens in, logits out.
 
+use std::fs::File;
 use std::path::Path;
 
+use candle_core::quantized::gguf_file::Content;
 use candle_core::{Device, Tensor};
 use candle_transformers::models::smol::quantized_smollm3::QuantizedModelForCausalLM;
+use candle_transformers::models::{quantized_llama, quantized_qwen2, quantized_qwen3};
 
 use crate::error::ReferenceError;
-use crate::outline::{MOST_TOGETHER, ModelOutline};
+use crate::outline::{Architecture, MOST_TOGETHER, ModelOutline};
+
+/// candle's implementation of an architecture.
+enum Candle {
+    SmolLm3(Box<QuantizedModelForCausalLM>),
+    Llama(quantized_llama::ModelWeights),
+    Qwen2(quantized_qwen2::ModelWeights),
+    Qwen3(quantized_qwen3::ModelWeights),
+}
+
+impl Candle {
+    fn open(path: &Path, architecture: Architecture) -> Result<Candle, ReferenceError> {
+        let cpu = Device::Cpu;
+        if architecture == Architecture::SmolLm3 {
+            // Of its two ways of attention, this one takes rotated pairs in the order in which GGUF files keep them, for
+            // heads of any width.
+            let interleaved = true;
+            let model = QuantizedModelForCausalLM::from_gguf(path, &cpu, interleaved)?;
+            return Ok(Candle::SmolLm3(Box::new(model)));
+        }
+        let mut file = File::open(path)?;
+        let content = Content::read(&mut file)?;
+        let file = &mut file;
+        Ok(match architecture {
+            Architecture::Qwen2 => Candle::Qwen2(quantized_qwen2::ModelWeights::from_gguf(
+                content, file, &cpu,
+            )?),
+            Architecture::Qwen3 => Candle::Qwen3(quantized_qwen3::ModelWeights::from_gguf(
+                content, file, &cpu,
+            )?),
+            Architecture::SmolLm3 | Architecture::Llama => Candle::Llama(
+                quantized_llama::ModelWeights::from_gguf(content, file, &cpu)?,
+            ),
+        })
+    }
+
+    fn forward(&mut self, tokens: &Tensor, position: usize) -> candle_core::Result<Tensor> {
+        match self {
+            Candle::SmolLm3(model) => model.forward(tokens, position),
+            Candle::Llama(model) => model.forward(tokens, position),
+            Candle::Qwen2(model) => model.forward(tokens, position),
+            Candle::Qwen3(model) => model.forward(tokens, position),
+        }
+    }
+
+    fn clear(&mut self) {
+        match self {
+            Candle::SmolLm3(model) => model.clear_kv_cache(),
+            Candle::Llama(model) => model.clear_kv_cache(),
+            Candle::Qwen2(model) => model.clear_kv_cache(),
+            Candle::Qwen3(model) => model.clear_kv_cache(),
+        }
+    }
+}
 
 /// A model as candle computes it, with the cache of one sequence.
 pub struct ReferenceModel {
-    model: QuantizedModelForCausalLM,
+    model: Candle,
     outline: ModelOutline,
     /// Tokens in the cache.
     position: usize,
-    /// A single token was read: candle's cache for longer passes lacks it from there on.
+    /// A single token was read: the cache of candle's SmolLM3 for longer passes lacks it from there on.
     decoding: bool,
 }
 
@@ -35,12 +91,8 @@ impl ReferenceModel {
                 available,
             });
         }
-        // Of its two ways of attention, this one takes rotated pairs in the order in which GGUF files keep them, for heads
-        // of any width.
-        let interleaved = true;
-        let model = QuantizedModelForCausalLM::from_gguf(path, &Device::Cpu, interleaved)?;
         Ok(ReferenceModel {
-            model,
+            model: Candle::open(path, outline.architecture)?,
             outline,
             position: 0,
             decoding: false,
@@ -54,7 +106,7 @@ impl ReferenceModel {
 
     /// Forgets the sequence.
     pub fn reset(&mut self) {
-        self.model.clear_kv_cache();
+        self.model.clear();
         self.position = 0;
         self.decoding = false;
     }

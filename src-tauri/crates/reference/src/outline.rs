@@ -1,11 +1,11 @@
-//! What a file's header says, as far as candle's SmolLM3 depends on it.
+//! The header of a file, as far as candle depends on it.
 
 use std::fs::File;
 use std::path::Path;
 
 use candle_core::quantized::gguf_file::{Content, Value};
 
-use crate::error::{ARCHITECTURE, ReferenceError, UnsupportedModel};
+use crate::error::{ReferenceError, UnsupportedModel};
 
 /// Positions for which candle allocates its cache at once, and the longest sequence that is read here.
 pub const MOST_CONTEXT: usize = 4096;
@@ -15,9 +15,40 @@ const OWN_HEAD: &str = "output.weight";
 /// Memory beside all that is counted: activations, the threads' stacks, the allocator.
 const OVERHEAD: u64 = 256 << 20;
 
+/// An architecture that candle runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Architecture {
+    /// `smollm3`.
+    SmolLm3,
+    /// `llama`.
+    Llama,
+    /// `qwen2`.
+    Qwen2,
+    /// `qwen3`.
+    Qwen3,
+}
+
+impl Architecture {
+    fn named(name: &str) -> Option<Architecture> {
+        let all = [Self::SmolLm3, Self::Llama, Self::Qwen2, Self::Qwen3];
+        all.into_iter().find(|it| it.name() == name)
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::SmolLm3 => "smollm3",
+            Self::Llama => "llama",
+            Self::Qwen2 => "qwen2",
+            Self::Qwen3 => "qwen3",
+        }
+    }
+}
+
 /// The dimensions and sizes of a file, from its header alone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelOutline {
+    /// Its architecture.
+    pub architecture: Architecture,
     /// Tokens in the vocabulary.
     pub vocab: usize,
     /// The longest sequence in tokens: what the model was trained for, at most [`MOST_CONTEXT`].
@@ -30,47 +61,57 @@ impl ModelOutline {
     /// Reads the header of a GGUF file.
     ///
     /// # Errors
-    /// When it cannot be read, or candle's SmolLM3 does not cover the model.
+    /// When it cannot be read, or candle does not cover the model.
     pub fn read(path: &Path) -> Result<ModelOutline, ReferenceError> {
         let mut file = File::open(path)?;
         let content = Content::read(&mut file)?;
-        Ok(ModelOutline::of(&OutlineKeys(&content))?)
+        Ok(ModelOutline::of(&content)?)
     }
 
-    fn of(header: &OutlineKeys<'_>) -> Result<ModelOutline, UnsupportedModel> {
+    fn of(content: &Content) -> Result<ModelOutline, UnsupportedModel> {
+        let architecture = match content.metadata.get("general.architecture") {
+            Some(Value::String(name)) => Architecture::named(name),
+            _ => None,
+        };
+        let header = OutlineKeys {
+            content,
+            architecture: architecture.ok_or(UnsupportedModel::Architecture)?,
+        };
         if header.is_part() {
             return Err(UnsupportedModel::SeveralFiles);
         }
-        if header.text("general.architecture") != Some(ARCHITECTURE) {
-            return Err(UnsupportedModel::Architecture);
-        }
+        let architecture = header.architecture;
         let layers = header.dimension("block_count")?;
         let embedding = header.dimension("embedding_length")?;
         let feed_forward = header.dimension("feed_forward_length")?;
         let heads = header.dimension("attention.head_count")?;
         let kv_heads = header.dimension("attention.head_count_kv")?;
         let trained = header.dimension("context_length")?;
-        // candle reads it, though the embedding table decides.
-        header.dimension("vocab_size")?;
+        if architecture == Architecture::SmolLm3 {
+            // candle reads it, though the embedding table decides.
+            header.dimension("vocab_size")?;
+        }
         let head_dim = match header.optional("attention.key_length")? {
             Some(length) => length,
             None => embedding / heads,
         };
-        let rotated = header.dimension("rope.dimension_count")?;
-        if rotated != head_dim {
+        let rotated = header.optional("rope.dimension_count")?;
+        if rotated.unwrap_or(head_dim) != head_dim {
             return Err(UnsupportedModel::PartialRotation);
         }
+        let divides = matches!(architecture, Architecture::Llama | Architecture::Qwen2);
+        if divides && head_dim * heads != embedding {
+            return Err(UnsupportedModel::HeadWidth);
+        }
         if heads % kv_heads != 0 {
-            return Err(UnsupportedModel::Dimension(key("attention.head_count_kv")));
+            return Err(header.contradicts("attention.head_count_kv"));
         }
         header.check_scaling()?;
-        if header.0.tensor_infos.contains_key(OWN_HEAD) {
-            return Err(UnsupportedModel::OwnOutput);
-        }
-        let table = header.0.tensor_infos.get(EMBEDDING);
+        header.check_tensors()?;
+        let table = content.tensor_infos.get(EMBEDDING);
         let vocab = match table.map(|table| table.shape.dims()) {
             Some(&[rows, cols]) if rows > 0 && cols == embedding => rows,
-            _ => return Err(UnsupportedModel::Dimension(key("embedding_length"))),
+            _ => return Err(header.contradicts("embedding_length")),
         };
         let size = |count: usize| count as u64;
         let product = |factors: &[usize]| {
@@ -93,6 +134,7 @@ impl ModelOutline {
             .saturating_add(activations)
             .saturating_add(OVERHEAD);
         Ok(ModelOutline {
+            architecture,
             vocab,
             context: trained.min(MOST_CONTEXT),
             memory,
@@ -103,11 +145,38 @@ impl ModelOutline {
 /// Tokens of a prompt that are read in one pass.
 pub(crate) const MOST_TOGETHER: usize = 64;
 
-struct OutlineKeys<'a>(&'a Content);
+struct OutlineKeys<'a> {
+    content: &'a Content,
+    architecture: Architecture,
+}
 
 impl OutlineKeys<'_> {
+    fn key(&self, name: &str) -> String {
+        format!("{}.{name}", self.architecture.name())
+    }
+
+    fn contradicts(&self, name: &str) -> UnsupportedModel {
+        UnsupportedModel::Dimension(self.key(name))
+    }
+
+    /// Refuses tensors that change the result and that candle leaves out.
+    fn check_tensors(&self) -> Result<(), UnsupportedModel> {
+        let has = |name: &str| self.content.tensor_infos.contains_key(name);
+        match self.architecture {
+            Architecture::SmolLm3 if has(OWN_HEAD) => Err(UnsupportedModel::OwnOutput),
+            Architecture::Llama => {
+                let unread = ["rope_freqs.weight", "blk.0.attn_q.bias"];
+                let found = unread.into_iter().find(|name| has(name));
+                found.map_or(Ok(()), |name| {
+                    Err(UnsupportedModel::Tensor(name.to_owned()))
+                })
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn text(&self, key: &str) -> Option<&str> {
-        match self.0.metadata.get(key) {
+        match self.content.metadata.get(key) {
             Some(Value::String(text)) => Some(text),
             _ => None,
         }
@@ -115,7 +184,7 @@ impl OutlineKeys<'_> {
 
     /// Returns whether the file is one of several.
     fn is_part(&self) -> bool {
-        let count = self.0.metadata.get("split.count");
+        let count = self.content.metadata.get("split.count");
         match count {
             Some(&Value::U16(count)) => count > 1,
             Some(&Value::U32(count)) => count > 1,
@@ -124,8 +193,8 @@ impl OutlineKeys<'_> {
     }
 
     fn optional(&self, name: &str) -> Result<Option<usize>, UnsupportedModel> {
-        let name = key(name);
-        match self.0.metadata.get(&name) {
+        let name = self.key(name);
+        match self.content.metadata.get(&name) {
             None => Ok(None),
             Some(Value::U32(0)) => Err(UnsupportedModel::Dimension(name)),
             Some(&Value::U32(value)) => usize::try_from(value)
@@ -136,16 +205,16 @@ impl OutlineKeys<'_> {
 
     fn dimension(&self, name: &str) -> Result<usize, UnsupportedModel> {
         self.optional(name)?
-            .ok_or_else(|| UnsupportedModel::Key(key(name)))
+            .ok_or_else(|| UnsupportedModel::Key(self.key(name)))
     }
 
     fn check_scaling(&self) -> Result<(), UnsupportedModel> {
-        let factor = match self.0.metadata.get(&key("rope.scaling.factor")) {
+        let factor = match self.content.metadata.get(&self.key("rope.scaling.factor")) {
             None => 1.0,
             Some(&Value::F32(factor)) => factor,
-            Some(_) => return Err(UnsupportedModel::Key(key("rope.scaling.factor"))),
+            Some(_) => return Err(UnsupportedModel::Key(self.key("rope.scaling.factor"))),
         };
-        match self.text(&key("rope.scaling.type")) {
+        match self.text(&self.key("rope.scaling.type")) {
             Some("none") => Ok(()),
             None | Some("linear") if factor == 1.0 => Ok(()),
             _ => Err(UnsupportedModel::ScaledPositions),
@@ -153,7 +222,7 @@ impl OutlineKeys<'_> {
     }
 
     fn sizes(&self) -> impl Iterator<Item = u64> {
-        self.0.tensor_infos.values().map(|tensor| {
+        self.content.tensor_infos.values().map(|tensor| {
             let ty = tensor.ggml_dtype;
             let values = tensor.shape.dims().iter().map(|&dim| dim as u64);
             let blocks = values.fold(1, u64::saturating_mul) / ty.block_size() as u64;
@@ -169,8 +238,4 @@ impl OutlineKeys<'_> {
     fn largest_tensor(&self) -> u64 {
         self.sizes().max().unwrap_or(0)
     }
-}
-
-fn key(name: &str) -> String {
-    format!("{ARCHITECTURE}.{name}")
 }

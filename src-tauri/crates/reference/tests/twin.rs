@@ -1,5 +1,9 @@
 //! The engine and candle on the same files: two implementations by different people.
 
+#[expect(dead_code, reason = "no test here asks for a GPU")]
+#[path = "../../skipped.rs"]
+mod skipped;
+
 use std::path::PathBuf;
 
 use engine::{Engine, KvType, LoadOptions};
@@ -57,6 +61,36 @@ fn candle_agrees_with_the_engine() {
             "{model}: {found:?}"
         );
     }
+}
+
+/// Tiny models of the other architectures lie outside of the repository.
+#[test]
+fn candle_agrees_with_the_engine_on_other_architectures() {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .ancestors()
+        .map(|folder| folder.join("shared/reference/logits"))
+        .find(|path| path.is_dir());
+    let Some(folder) = folder else {
+        skipped::skip("no models of other architectures (shared/reference/logits)");
+        return;
+    };
+    let tokens = tokens();
+    for model in ["tiny-smollm2", "tiny-qwen2", "tiny-qwen3"] {
+        let path = folder.join(format!("{model}-q8_0.gguf"));
+        let exact = engine_logits(&path, &tokens, true);
+        let found = Distance::between(&candle(&path, &tokens), &exact);
+        assert!(
+            found.relative_error < 0.1 && found.mean_kl < 0.06,
+            "{model}: {found:?}"
+        );
+        println!("{model}: {found:?}");
+    }
+    // candle leaves out what Llama 3.1 and later have.
+    let opened = ReferenceModel::open(&folder.join("tiny-llama-q8_0.gguf"), None).map(|_| ());
+    let Err(ReferenceError::Unsupported(UnsupportedModel::Tensor(name))) = opened else {
+        panic!("{opened:?}");
+    };
+    assert_eq!(name, "rope_freqs.weight");
 }
 
 #[test]
