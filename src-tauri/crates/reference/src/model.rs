@@ -9,7 +9,7 @@ use candle_transformers::models::smol::quantized_smollm3::QuantizedModelForCausa
 use candle_transformers::models::{quantized_llama, quantized_qwen2, quantized_qwen3};
 
 use crate::error::ReferenceError;
-use crate::outline::{Architecture, MOST_TOGETHER, ModelOutline};
+use crate::outline::{Family, MOST_TOGETHER, ModelOutline};
 
 /// candle's implementation of an architecture.
 enum Candle {
@@ -20,9 +20,9 @@ enum Candle {
 }
 
 impl Candle {
-    fn open(path: &Path, architecture: Architecture) -> Result<Candle, ReferenceError> {
+    fn open(path: &Path, architecture: Family) -> Result<Candle, ReferenceError> {
         let cpu = Device::Cpu;
-        if architecture == Architecture::SmolLm3 {
+        if architecture == Family::SmolLm3 {
             // Of its two ways of attention, this one takes rotated pairs in the order in which GGUF files keep them, for
             // heads of any width.
             let interleaved = true;
@@ -33,13 +33,13 @@ impl Candle {
         let content = Content::read(&mut file)?;
         let file = &mut file;
         Ok(match architecture {
-            Architecture::Qwen2 => Candle::Qwen2(quantized_qwen2::ModelWeights::from_gguf(
+            Family::Qwen2 => Candle::Qwen2(quantized_qwen2::ModelWeights::from_gguf(
                 content, file, &cpu,
             )?),
-            Architecture::Qwen3 => Candle::Qwen3(quantized_qwen3::ModelWeights::from_gguf(
+            Family::Qwen3 => Candle::Qwen3(quantized_qwen3::ModelWeights::from_gguf(
                 content, file, &cpu,
             )?),
-            Architecture::SmolLm3 | Architecture::Llama => Candle::Llama(
+            Family::SmolLm3 | Family::Llama => Candle::Llama(
                 quantized_llama::ModelWeights::from_gguf(content, file, &cpu)?,
             ),
         })

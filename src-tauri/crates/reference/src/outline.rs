@@ -17,7 +17,7 @@ const OVERHEAD: u64 = 256 << 20;
 
 /// An architecture that candle runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Architecture {
+pub enum Family {
     /// `smollm3`.
     SmolLm3,
     /// `llama`.
@@ -28,8 +28,8 @@ pub enum Architecture {
     Qwen3,
 }
 
-impl Architecture {
-    fn named(name: &str) -> Option<Architecture> {
+impl Family {
+    fn named(name: &str) -> Option<Family> {
         let all = [Self::SmolLm3, Self::Llama, Self::Qwen2, Self::Qwen3];
         all.into_iter().find(|it| it.name() == name)
     }
@@ -48,7 +48,7 @@ impl Architecture {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelOutline {
     /// Its architecture.
-    pub architecture: Architecture,
+    pub architecture: Family,
     /// Tokens in the vocabulary.
     pub vocab: usize,
     /// The longest sequence in tokens: what the model was trained for, at most [`MOST_CONTEXT`].
@@ -70,7 +70,7 @@ impl ModelOutline {
 
     fn of(content: &Content) -> Result<ModelOutline, UnsupportedModel> {
         let architecture = match content.metadata.get("general.architecture") {
-            Some(Value::String(name)) => Architecture::named(name),
+            Some(Value::String(name)) => Family::named(name),
             _ => None,
         };
         let header = OutlineKeys {
@@ -87,7 +87,7 @@ impl ModelOutline {
         let heads = header.dimension("attention.head_count")?;
         let kv_heads = header.dimension("attention.head_count_kv")?;
         let trained = header.dimension("context_length")?;
-        if architecture == Architecture::SmolLm3 {
+        if architecture == Family::SmolLm3 {
             // candle reads it, though the embedding table decides.
             header.dimension("vocab_size")?;
         }
@@ -99,7 +99,7 @@ impl ModelOutline {
         if rotated.unwrap_or(head_dim) != head_dim {
             return Err(UnsupportedModel::PartialRotation);
         }
-        let divides = matches!(architecture, Architecture::Llama | Architecture::Qwen2);
+        let divides = matches!(architecture, Family::Llama | Family::Qwen2);
         if divides && head_dim * heads != embedding {
             return Err(UnsupportedModel::HeadWidth);
         }
@@ -147,7 +147,7 @@ pub(crate) const MOST_TOGETHER: usize = 64;
 
 struct OutlineKeys<'a> {
     content: &'a Content,
-    architecture: Architecture,
+    architecture: Family,
 }
 
 impl OutlineKeys<'_> {
@@ -163,8 +163,8 @@ impl OutlineKeys<'_> {
     fn check_tensors(&self) -> Result<(), UnsupportedModel> {
         let has = |name: &str| self.content.tensor_infos.contains_key(name);
         match self.architecture {
-            Architecture::SmolLm3 if has(OWN_HEAD) => Err(UnsupportedModel::OwnOutput),
-            Architecture::Llama => {
+            Family::SmolLm3 if has(OWN_HEAD) => Err(UnsupportedModel::OwnOutput),
+            Family::Llama => {
                 let unread = ["rope_freqs.weight", "blk.0.attn_q.bias"];
                 let found = unread.into_iter().find(|name| has(name));
                 found.map_or(Ok(()), |name| {

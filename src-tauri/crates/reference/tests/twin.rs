@@ -83,7 +83,6 @@ fn candle_agrees_with_the_engine_on_other_architectures() {
             found.relative_error < 0.1 && found.mean_kl < 0.06,
             "{model}: {found:?}"
         );
-        println!("{model}: {found:?}");
     }
     // candle leaves out what Llama 3.1 and later have.
     let opened = ReferenceModel::open(&folder.join("tiny-llama-q8_0.gguf"), None).map(|_| ());
