@@ -46,7 +46,7 @@ scene(
     const card = page.getByRole("dialog", { name: "Model", exact: true });
     await card.getByRole("button", { name: "Pause: SmolLM3-3B, Q4_K_M" }).click();
     await page.getByRole("status").getByText("Download of SmolLM3-3B paused.").waitFor();
-    await card.getByText(/^Paused at .* of 1\.9 GB$/).waitFor();
+    await card.getByText(/^Paused at .* of 1\.9 GB/).waitFor();
     await pace(page, 20, 10);
     await card.getByRole("button", { name: "Resume: SmolLM3-3B, Q4_K_M" }).click();
     await page.getByText("SmolLM3-3B is downloaded and verified. Opening it now.").waitFor();
@@ -424,3 +424,15 @@ for (const [width, height] of [
       assert.deepEqual(cut, []);
     },
   );
+
+scene(
+  "a download that failed is discarded where it is shown",
+  { scene: "download-failed" },
+  async (page) => {
+    await offer(page).getByText("Download failed at 412 MB of 1.9 GB").waitFor();
+    await offer(page)
+      .getByRole("button", { name: /^Discard the download of/ })
+      .click();
+    await offer(page).getByRole("button", { name: "Get SmolLM3-3B" }).waitFor();
+  },
+);
