@@ -1290,6 +1290,8 @@ note: string | null }) & { done?: never; message?: never } | {
 export type Undone = {
 	/**  What had been done, such as `deleted “Title”`. */
 	label: string,
+	/**  What had been removed and is there again, such as `“Title”`. */
+	restored: string | null,
 	/**  The chat that it concerns. */
 	chat: ChatId | null,
 	/**  The settings, where they have changed. */

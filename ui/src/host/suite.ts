@@ -146,9 +146,11 @@ export const hostCases: HostCase[] = [
         (await host.openChat(view.chat.id)).messages.map(({ id }) => id);
       equal(await open(), [answer.parent], "the branch");
       await refused(host.showSibling(answer.id));
-      equal((await host.undo())?.label, "deleted an answer", "what was undone");
+      const undone = await host.undo();
+      equal(undone?.label, "deleted an answer", "what was undone");
+      equal(undone?.restored, "an answer", "what is back");
       equal((await open()).length, 4, "all of it is back");
-      await host.redo();
+      equal((await host.redo())?.restored, null, "what is back of what is gone again");
       equal(await open(), [answer.parent], "and gone again");
     },
   },

@@ -414,7 +414,7 @@ export class App {
   undo(): Promise<void> {
     return this.#takeBack(
       () => this.host.undo(),
-      (label) => this.notices.undone(label),
+      ({ label, restored }) => this.notices.undone(label, restored),
       "There is nothing to undo.",
     );
   }
@@ -423,7 +423,7 @@ export class App {
   redo(): Promise<void> {
     return this.#takeBack(
       () => this.host.redo(),
-      (label) => this.notices.redone(label),
+      ({ label }) => this.notices.redone(label),
       "There is nothing to redo.",
     );
   }
@@ -435,7 +435,7 @@ export class App {
 
   async #takeBack(
     request: () => Promise<Undone | null>,
-    say: (label: string) => void,
+    say: (change: Undone) => void,
     nothing: string,
   ): Promise<void> {
     const { conversation } = this;
@@ -447,10 +447,10 @@ export class App {
       this.notices.show(nothing);
       return;
     }
-    const { label, chat, settings } = change;
+    const { chat, settings } = change;
     if (settings) this.preferences.take(settings);
     void this.#refreshBin();
-    say(label);
+    say(change);
     // The chat that was open may have gone with the change, and another have come back in its place.
     const hasGone = visit.lasts && open !== null && conversation.chat === null;
     // It was on the screen when it was removed, and nothing else is now.

@@ -32,8 +32,9 @@ export class Notices {
     this.#offer(more === "" ? said : `${said}. ${more}`, "Undo", stays);
   }
 
-  undone(what: string): void {
-    this.#offer(`Undone: ${what}`, "Redo");
+  /** Names the result where there is one to name: what was removed is there again. */
+  undone(what: string, restored: string | null): void {
+    this.#offer(restored === null ? `Undone: ${what}` : `Restored ${restored}`, "Redo");
   }
 
   redone(what: string): void {

@@ -28,7 +28,7 @@ test("of several changes only the last one offers to take it back", () => {
   notices.changed("deleted “Birds”");
   notices.changed("moved “Trees”", "It is still here.");
   expect(texts(notices)).toEqual(["Something else", "Moved “Trees”. It is still here."]);
-  notices.undone("moved “Trees”");
+  notices.undone("moved “Trees”", null);
   expect(notices.list.map(({ action }) => action?.label)).toEqual([undefined, "Redo"]);
   notices.redone("moved “Trees”");
   expect(notices.list.map(({ action }) => action?.label)).toEqual([undefined, "Undo"]);

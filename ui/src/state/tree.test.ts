@@ -32,7 +32,7 @@ test("a deleted message goes with what follows, and comes back", async () => {
   await app.deleteMessage(second);
   expect(app.conversation.entries).toEqual(entries.slice(0, 2));
   expect(app.notices.list.at(-1)?.text).toBe("Deleted the message");
-  expect(await undone(app)).toBe("Undone: deleted “And another”");
+  expect(await undone(app)).toBe("Restored “And another”");
   expect(app.conversation.entries.map(({ id }) => id)).toEqual(entries.map(({ id }) => id));
 });
 

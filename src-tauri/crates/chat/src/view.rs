@@ -211,6 +211,8 @@ pub struct Omitted {
 pub struct Undone {
     /// What had been done, such as `deleted “Title”`.
     pub label: String,
+    /// What had been removed and is there again, such as `“Title”`.
+    pub restored: Option<String>,
     /// The chat that it concerns.
     pub chat: Option<ChatId>,
     /// The settings, where they have changed.

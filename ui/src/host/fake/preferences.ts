@@ -130,10 +130,11 @@ export abstract class FakePreferencesHost extends FakeModelHost {
 
   choosePreset(id: number | null, preset: ChatPreset): Promise<null> {
     this.calls.push(["choosePreset", id, preset]);
-    const name = preset.preset === null ? "Default" : this.presets.get(preset.preset)?.name;
+    const name = preset.preset === null ? null : this.presets.get(preset.preset)?.name;
     if (name === undefined) return gone();
     const isOther = preset.preset !== (this.chosen.get(id)?.preset ?? null);
-    const label = isOther ? `chose the preset “${name}”` : "changed the instructions";
+    const chosen = name === null ? "chose no preset" : `chose the preset “${name}”`;
+    const label = isOther ? chosen : "changed the instructions";
     this.changes.record(label, id, this.choose(id, preset));
     return Promise.resolve(null);
   }

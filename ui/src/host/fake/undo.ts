@@ -25,7 +25,9 @@ export class FakeUndo {
   }
 
   undo(): Moved | null {
-    return move(this.#done, this.#undone);
+    const moved = move(this.#done, this.#undone);
+    const [, removed = null] = /^deleted (.*)$/u.exec(moved?.label ?? "") ?? [];
+    return moved && { ...moved, restored: removed };
   }
 
   redo(): Moved | null {
@@ -39,5 +41,5 @@ function move(from: Change[], to: Change[]): Moved | null {
   const { label, chat, revert } = change;
   const again = revert();
   to.push({ label, chat, revert: again });
-  return { label, chat: again.shows ?? chat };
+  return { label, restored: null, chat: again.shows ?? chat };
 }

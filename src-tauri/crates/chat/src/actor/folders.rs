@@ -47,8 +47,10 @@ impl ChatActor {
     pub(crate) fn delete_folder(&mut self, folder: FolderId) -> Result<String, Failure> {
         let name = self.store.folders().get(folder)?.name;
         let revert = self.remove_folder(folder)?;
-        let label = format!("deleted the folder “{name}”");
+        let what = format!("the folder “{name}”");
+        let label = format!("deleted {what}");
         self.record(label.clone(), None, revert);
+        self.undo.set_removed(what);
         Ok(label)
     }
 

@@ -50,8 +50,11 @@ impl ChatActor {
 
     pub(crate) fn delete(&mut self, chats: &[ChatId]) -> Result<String, Failure> {
         let chats = &distinct(chats);
-        let label = format!("deleted {}", self.named(chats)?);
-        self.change(label, ChatField::Deleted, chats, Some(self.deletion_date()))
+        let named = self.named(chats)?;
+        let label = format!("deleted {named}");
+        let label = self.change(label, ChatField::Deleted, chats, Some(self.deletion_date()))?;
+        self.undo.set_removed(named);
+        Ok(label)
     }
 
     pub(crate) fn restore(&mut self, chats: &[ChatId]) -> Result<String, Failure> {

@@ -101,7 +101,9 @@ impl ChatActor {
     pub(crate) fn delete_preset(&mut self, id: PresetId) -> Result<(), Failure> {
         let row = self.store.presets().get(id)?.ok_or_else(missing)?;
         let revert = self.put_presets(vec![(id, None)])?;
-        self.record(format!("deleted the preset “{}”", row.name), None, revert);
+        let what = format!("the preset “{}”", row.name);
+        self.record(format!("deleted {what}"), None, revert);
+        self.undo.set_removed(what);
         Ok(())
     }
 
@@ -149,9 +151,10 @@ impl ChatActor {
         let title = text::cut(&title, 40);
         let label = if before.preset == chosen.preset {
             format!("changed the instructions of “{title}”")
+        } else if let Some(preset) = preset {
+            format!("chose the preset “{}” for “{title}”", preset.name)
         } else {
-            let name = preset.map_or("Default".to_owned(), |preset| preset.name);
-            format!("chose the preset “{name}” for “{title}”")
+            format!("chose no preset for “{title}”")
         };
         let merges = format!("{chat:?} {:?}", chosen.preset);
         let revert = self.set_chat_preset(chat, Some(chosen))?;

@@ -154,8 +154,9 @@ impl ChatActor {
     pub(crate) fn delete_message(&mut self, message: MessageId) -> Result<ChatView, Failure> {
         let row = self.messages_with(message).get(message)?;
         let revert = self.set_message_deleted(row.chat, message, true, None)?;
-        let label = format!("deleted {}", described(&row));
-        self.record_in_branch(label, row.chat, None, revert);
+        let what = described(&row);
+        self.record_in_branch(format!("deleted {what}"), row.chat, None, revert);
+        self.undo.set_removed(what);
         self.view(row.chat, row.parent)
     }
 

@@ -123,6 +123,10 @@ impl ChatActor {
             return Ok(TakenBack::Done(None));
         };
         let label = change.label.clone();
+        let restored = change
+            .removed
+            .clone()
+            .filter(|_| direction == Direction::Undo);
         let before = self.settings.clone();
         let revert = match copies.and_then(|_| change.revert.run(self)) {
             Ok(revert) => revert,
@@ -151,6 +155,7 @@ impl ChatActor {
         let settings = (self.settings != before).then(|| Box::new(self.settings.clone()));
         Ok(TakenBack::Done(Some(Undone {
             label,
+            restored,
             chat,
             settings,
         })))

@@ -84,6 +84,8 @@ impl<A: 'static> Reversal<A> {
 pub(crate) struct Change<A> {
     /// What was done, as it goes on behind "Undone:", such as `deleted “Title”`.
     pub(super) label: String,
+    /// What it removed, such as `“Title”`: undo brings that back.
+    pub(super) removed: Option<String>,
     /// The chat that it concerns.
     pub(super) chat: Option<ChatId>,
     /// Whether it concerns the chat that the next first message begins.
@@ -101,6 +103,7 @@ impl<A> Change<A> {
     pub(super) fn new(label: String, chat: Option<ChatId>, revert: Reversal<A>) -> Change<A> {
         Change {
             label,
+            removed: None,
             chat,
             of_new_chat: false,
             in_branch: false,
@@ -167,6 +170,13 @@ impl<A> UndoStack<A> {
             step: Some((step, now)),
             ..change
         });
+    }
+
+    /// Says of the change that was recorded last what it removed.
+    pub(super) fn set_removed(&mut self, what: String) {
+        if let Some(last) = self.done.last_mut() {
+            last.removed = Some(what);
+        }
     }
 
     /// The change that goes next in this direction.

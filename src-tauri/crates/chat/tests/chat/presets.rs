@@ -206,6 +206,7 @@ fn what_is_typed_at_a_stretch_is_undone_at_once() {
     choose(&bench, Some(chat), Some(poet), "");
     let of = |label: &str| Undone {
         label: label.to_owned(),
+        restored: None,
         chat: Some(chat),
         settings: None,
     };

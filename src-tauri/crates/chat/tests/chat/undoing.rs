@@ -23,6 +23,7 @@ fn a_change_is_undone_and_made_again_and_a_new_one_ends_what_could_be_redone() {
     let of = |label: &str| {
         Some(Undone {
             label: label.to_owned(),
+            restored: None,
             chat: Some(chat),
             settings: None,
         })
@@ -42,7 +43,8 @@ fn a_change_is_undone_and_made_again_and_a_new_one_ends_what_could_be_redone() {
         "deleting came after what was undone"
     );
     assert!(bench.chat.snapshot().unwrap().chats.is_empty());
-    bench.chat.undo().unwrap();
+    let undone = bench.chat.undo().unwrap().unwrap();
+    assert_eq!(undone.restored.as_deref(), Some("“Birds”"));
     assert_eq!(title(), "Birds");
     bench.chat.redo().unwrap();
     assert!(bench.chat.snapshot().unwrap().chats.is_empty());
