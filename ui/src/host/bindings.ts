@@ -865,6 +865,8 @@ export type ModelPlace =
 "llama-cpp" | 
 /**  GPT4All's models. */
 "gpt4-all" | 
+/**  Ollama's models. */
+"ollama" | 
 /**  The user's downloads. */
 "downloads";
 

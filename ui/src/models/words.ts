@@ -124,6 +124,8 @@ export function placeWords({ place, file }: Pick<ModelEntry, "place" | "file">):
       return "llama.cpp cache";
     case "gpt4-all":
       return "GPT4All";
+    case "ollama":
+      return "Ollama";
     case "downloads":
       return "Downloads";
     case "goldcrest":

@@ -9,6 +9,7 @@ mod facts;
 mod forecast;
 mod hash;
 mod manifest;
+mod ollama;
 mod places;
 mod search;
 mod stamp;

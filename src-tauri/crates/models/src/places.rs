@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
+use crate::ollama;
+
 /// Where a model file is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[cfg_attr(feature = "specta", derive(specta::Type))]
@@ -28,6 +30,8 @@ pub enum ModelPlace {
     LlamaCpp,
     /// GPT4All's models.
     Gpt4All,
+    /// Ollama's models.
+    Ollama,
     /// The user's downloads.
     Downloads,
 }
@@ -44,6 +48,7 @@ impl ModelPlace {
             ModelPlace::Jan => "Jan",
             ModelPlace::LlamaCpp => "llama.cpp",
             ModelPlace::Gpt4All => "GPT4All",
+            ModelPlace::Ollama => "Ollama",
             ModelPlace::Downloads => "Downloads",
         }
     }
@@ -124,6 +129,10 @@ pub fn search_folders(
     for folder in gpt4all(user) {
         add(ModelPlace::Gpt4All, folder, 1);
     }
+    for folder in ollama(user, environment) {
+        // HOST/OWNER/NAME/TAG
+        add(ModelPlace::Ollama, folder.join(ollama::MANIFESTS), 3);
+    }
     if let Some(folder) = &user.downloads {
         add(ModelPlace::Downloads, folder.clone(), 2);
     }
@@ -196,6 +205,14 @@ fn gpt4all(user: &UserFolders) -> Vec<PathBuf> {
     moved.into_iter().chain([default]).collect()
 }
 
+/// Ollama's folders of models: `OLLAMA_MODELS`, the user's own, and that of its service on Linux.
+fn ollama(user: &UserFolders, environment: &dyn Fn(&str) -> Option<OsString>) -> Vec<PathBuf> {
+    let named = path_of(environment("OLLAMA_MODELS"));
+    let own = user.home.join(".ollama").join("models");
+    let service = PathBuf::from("/usr/share/ollama/.ollama/models");
+    named.into_iter().chain([own, service]).collect()
+}
+
 fn path_of(text: Option<OsString>) -> Option<PathBuf> {
     text.filter(|text| !text.is_empty()).map(PathBuf::from)
 }
@@ -207,7 +224,7 @@ fn json_path(file: &Path, key: &str) -> Option<PathBuf> {
 }
 
 /// The text of a settings file of another program; none where it is unreadable or of a size that no such file has.
-fn read_small(file: &Path) -> Option<String> {
+pub(crate) fn read_small(file: &Path) -> Option<String> {
     const LIMIT: u64 = 1 << 20;
     // A pipe of that name would not be read to its end.
     if !file.metadata().ok()?.is_file() {
@@ -276,6 +293,13 @@ mod tests {
             ),
             (ModelPlace::LlamaCpp, vec!["cache/llama.cpp"]),
             (ModelPlace::Gpt4All, vec!["local/nomic.ai/GPT4All"]),
+            (
+                ModelPlace::Ollama,
+                vec![
+                    ".ollama/models/manifests",
+                    "/usr/share/ollama/.ollama/models/manifests",
+                ],
+            ),
             (ModelPlace::Downloads, vec!["Téléchargements"]),
             (ModelPlace::Goldcrest, vec![]),
         ] {

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use engine::{ConfigError, GgufError, ModelHeader, OpenError};
 
+use crate::ollama;
 use crate::places::{ModelPlace, SearchFolder};
 use crate::stamp::{FileStamp, drive_of};
 
@@ -206,6 +207,18 @@ impl ModelSearch {
                         return;
                     }
                     if let Some(file) = self.file(&path, folder.place)
+                        && found.send(file).is_err()
+                    {
+                        return;
+                    }
+                } else if folder.place == ModelPlace::Ollama
+                    && let Some(model) = ollama::model_of(&path)
+                {
+                    headers += 1;
+                    if headers > self.limits.headers {
+                        return;
+                    }
+                    if let Some(file) = self.file(&model, folder.place)
                         && found.send(file).is_err()
                     {
                         return;

@@ -55,6 +55,41 @@ fn smollm3_files_are_found_and_others_are_not() {
 }
 
 #[test]
+fn models_of_ollama_are_found_by_their_manifests() {
+    let home = tempfile::tempdir().expect("made");
+    let models = home.path().join("models");
+    let hash = "0123456789abcdef".repeat(4);
+    place(&models.join(format!("blobs/sha256-{hash}")));
+    let manifests = models.join("manifests/registry.ollama.ai/library");
+    let manifest = |name: &str, text: String| {
+        let path = manifests.join(name);
+        fs::create_dir_all(path.parent().expect("has one")).expect("made");
+        fs::write(path, text).expect("written");
+    };
+    let layers = |digest: &str| {
+        format!(
+            r#"{{"schemaVersion":2,"layers":[{{"mediaType":"application/vnd.ollama.image.license","digest":"sha256:{}"}},
+            {{"mediaType":"application/vnd.ollama.image.model","digest":"{digest}","size":1}}]}}"#,
+            "f".repeat(64)
+        )
+    };
+    manifest("smollm3/latest", layers(&format!("sha256:{hash}")));
+    manifest("smollm3/3b", layers(&format!("sha256:{hash}")));
+    manifest("gone/latest", layers(&format!("sha256:{}", "e".repeat(64))));
+    manifest("out/latest", layers("sha256:../../../../etc/passwd"));
+    manifest("damaged/latest", layers("x")[..40].to_owned());
+    let folder = SearchFolder {
+        place: ModelPlace::Ollama,
+        path: models.join("manifests"),
+        depth: 3,
+    };
+    let found = ModelSearch::default().run(&[folder], &[]);
+    assert_eq!(names(&found), [format!("sha256-{hash}")]);
+    assert_eq!(found[0].place, ModelPlace::Ollama);
+    assert!(found[0].header.is_ok());
+}
+
+#[test]
 fn a_model_of_another_architecture_is_not_listed() {
     let home = tempfile::tempdir().expect("made");
     let mut bytes = fs::read(fixture()).expect("read");
