@@ -12,6 +12,7 @@ mod manifest;
 mod ollama;
 mod places;
 mod search;
+mod small_file;
 mod stamp;
 mod wire;
 

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use crate::places::read_small;
+use crate::small_file::read_small;
 
 /// The folder of manifests, below that of the models.
 pub(crate) const MANIFESTS: &str = "manifests";
@@ -19,12 +19,12 @@ pub(crate) const MANIFESTS: &str = "manifests";
 const MODEL: &str = "application/vnd.ollama.image.model";
 
 #[derive(Deserialize)]
-struct Manifest {
-    layers: Vec<Layer>,
+struct OllamaManifest {
+    layers: Vec<OllamaLayer>,
 }
 
 #[derive(Deserialize)]
-struct Layer {
+struct OllamaLayer {
     #[serde(rename = "mediaType")]
     media_type: String,
     digest: String,
@@ -32,7 +32,7 @@ struct Layer {
 
 /// The model file that a manifest names, where the path is one of a manifest.
 pub(crate) fn model_of(manifest: &Path) -> Option<PathBuf> {
-    let read: Manifest = serde_json::from_str(&read_small(manifest)?).ok()?;
+    let read: OllamaManifest = serde_json::from_str(&read_small(manifest)?).ok()?;
     let layer = read.layers.into_iter().find(|it| it.media_type == MODEL)?;
     let hash = layer.digest.strip_prefix("sha256:")?;
     // A digest is a part of a path here, and may be anything.

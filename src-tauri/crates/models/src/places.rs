@@ -1,13 +1,12 @@
 //! The folders in which programs keep model files on this computer.
 
 use std::ffi::OsString;
-use std::fs::File;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
 use crate::ollama;
+use crate::small_file::read_small;
 
 /// Where a model file is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -221,19 +220,6 @@ fn path_of(text: Option<OsString>) -> Option<PathBuf> {
 fn json_path(file: &Path, key: &str) -> Option<PathBuf> {
     let json: serde_json::Value = serde_json::from_str(&read_small(file)?).ok()?;
     path_of(Some(json.get(key)?.as_str()?.into()))
-}
-
-/// The text of a settings file of another program; none where it is unreadable or of a size that no such file has.
-pub(crate) fn read_small(file: &Path) -> Option<String> {
-    const LIMIT: u64 = 1 << 20;
-    // A pipe of that name would not be read to its end.
-    if !file.metadata().ok()?.is_file() {
-        return None;
-    }
-    let mut text = String::new();
-    let mut limited = File::open(file).ok()?.take(LIMIT);
-    limited.read_to_string(&mut text).ok()?;
-    Some(text)
 }
 
 #[cfg(test)]
