@@ -3,15 +3,23 @@ import { join } from "node:path";
 import { must, npmCommand } from "./programs.mjs";
 import { root } from "./root.mjs";
 
-const OUTPUT = join(root, "ui", "dist", "index.html");
-const NOT_INPUT = new Set(["dist", "dist-fake", "tests", "screenshots", "node_modules"]);
+const OUTPUTS = ["dist/index.html", "dist-export/answers.js"].map((name) => join(root, "ui", name));
+const NOT_INPUT = new Set([
+  "dist",
+  "dist-fake",
+  "dist-export",
+  "tests",
+  "screenshots",
+  "node_modules",
+]);
 
 /**
  * Builds the UI where a source is newer than the last build.  Cargo takes the built files into the
  * binary and looks at their times, so that a needless build here costs a needless link there.
  */
 export function buildUi() {
-  const built = existsSync(OUTPUT) ? statSync(OUTPUT).mtimeMs : 0;
+  const times = OUTPUTS.map((file) => (existsSync(file) ? statSync(file).mtimeMs : 0));
+  const built = Math.min(...times);
   const sources = readdirSync(join(root, "ui")).filter((name) => !NOT_INPUT.has(name));
   const changed = [
     join(root, "package-lock.json"),

@@ -27,7 +27,7 @@ const views = [
 const state = [["**/state/*"], "This folder knows nothing of the application's state."];
 
 export default ts.config(
-  { ignores: ["dist/", "dist-fake/", "tests/out/", "src/host/bindings.ts"] },
+  { ignores: ["dist/", "dist-fake/", "dist-export/", "tests/out/", "src/host/bindings.ts"] },
   ...ts.configs.strict,
   ...svelte.configs.recommended,
   {

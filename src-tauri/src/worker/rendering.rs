@@ -14,9 +14,10 @@ use super::frames::Framed;
 use super::{Task, Worker, WorkerFault, frames};
 use crate::sandbox::limits;
 
-/// Seconds that a child may compute for one chat, and for each MiB of it.
+/// Seconds that a child may compute for one chat, and for each MiB of it: answers take about 5, and what is made to take
+/// long 30.
 const LEAST_SECONDS: u64 = 20;
-const SECONDS_PER_MIB: u64 = 1;
+const SECONDS_PER_MIB: u64 = 60;
 /// The size that a chat may reach: bytes, and a multiple of its records.
 const LEAST_OUTPUT: usize = 64 << 20;
 const MOST_GROWTH: usize = 64;

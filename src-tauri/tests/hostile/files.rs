@@ -232,9 +232,9 @@ fn formulas() -> Vec<String> {
 fn a_chat_that_is_made_to_harm_is_exported_like_any_other() {
     let home = Home::new();
     let mut answers = formulas();
-    answers.push("\\(".repeat(500_000));
-    answers.push(format!("{} $ \\)", "\\(".repeat(500_000)));
-    answers.push("\\`` \\( ".repeat(150_000));
+    answers.push("\\(".repeat(100_000));
+    answers.push(format!("{} $ \\)", "\\(".repeat(100_000)));
+    answers.push("\\`` \\( ".repeat(50_000));
     answers.push(">".repeat(100_000));
     answers.push("[".repeat(100_000));
     let message = |text: &String| json!({ "sender": "assistant", "text": text });

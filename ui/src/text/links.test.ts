@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { address, addressParts, withoutDeceptiveCharacters } from "./links";
+import { address, addressParts, withoutDeceptiveCharacters, withTextAlone } from "./links";
 
 test.each([
   ["https://a.example/x?y#z", "https://a.example/x?y#z"],
@@ -33,4 +33,17 @@ test("the host stands out, whatever comes before it", () => {
 test("characters that hide or reorder are taken out, letters and emoji are not", () => {
   expect(withoutDeceptiveCharacters("a\u202Eb\u200Bc\u2066d\uFEFF")).toBe("abcd");
   expect(withoutDeceptiveCharacters("naïve 東京 🐦")).toBe("naïve 東京 🐦");
+});
+
+test.each([
+  ["mailto:a@b", "mailto:a@b"],
+  ["mailto:a@b?attach=/etc/passwd", "mailto:a@b"],
+  [
+    "MAILTO:a@b?Subject=A%20b&attach=x&cc=c@d&body=x%26attach=y#z",
+    "MAILTO:a@b?Subject=A%20b&body=x%26attach=y",
+  ],
+  ["mailto:a@b?%61ttach=x&bcc=c@d", "mailto:a@b"],
+  ["https://x.org/?attach=1#a", "https://x.org/?attach=1#a"],
+])("a mail has a subject and a body and no more: %s", (href, kept) => {
+  expect(withTextAlone(href)).toBe(kept);
 });

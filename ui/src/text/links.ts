@@ -20,6 +20,14 @@ export function address(href: string): string | null {
   }
 }
 
+/** The address of a mail with no more than a subject and a body: others could attach a file. */
+export function withTextAlone(href: string): string {
+  if (!/^mailto:/iu.test(href)) return href;
+  const [to = "", fields = ""] = (href.split("#")[0] ?? "").split(/\?(.*)/su);
+  const kept = fields.split("&").filter((field) => /^(?:subject|body)(?:=|$)/iu.test(field));
+  return kept.length === 0 ? to : `${to}?${kept.join("&")}`;
+}
+
 /** An address in three parts, the middle one (the host, or the mailbox) being what to look at. */
 export function addressParts(href: string): [before: string, who: string, after: string] {
   const url = new URL(href);

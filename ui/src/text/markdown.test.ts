@@ -37,6 +37,6 @@ test("cells are aligned without inline styles", () => {
 
 test("code is plain text that names its language, whatever the language is", () => {
   const html = md.render('```python\ndef f(): pass\n```\n\n```a"b\n<b>\n```');
-  expect(html).toContain('<code data-language="python">def f(): pass\n</code>');
-  expect(html).toContain('<code data-language="a&quot;b">&lt;b&gt;\n</code>');
+  expect(html).toContain('<code data-language="python">def f(): pass</code>');
+  expect(html).toContain('<code data-language="a&quot;b">&lt;b&gt;</code>');
 });

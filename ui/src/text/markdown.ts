@@ -4,7 +4,7 @@ import { escapeHtml, languageOf } from "./code";
 import { emphasis } from "./emphasis";
 import { fences } from "./fence";
 import { languageName } from "./languages";
-import { address, withoutDeceptiveCharacters } from "./links";
+import { address, withTextAlone, withoutDeceptiveCharacters } from "./links";
 import { math } from "./math";
 import { notes } from "./notes";
 import { tags } from "./tags";
@@ -14,6 +14,8 @@ import { tasks } from "./tasks";
 export const md: MarkdownIt = markdownIt({ html: false, linkify: true, breaks: true });
 md.linkify.set({ fuzzyLink: false, fuzzyEmail: false });
 md.validateLink = (url) => address(url) !== null;
+const normalise = md.normalizeLink.bind(md);
+md.normalizeLink = (url) => withTextAlone(normalise(url));
 md.use(math);
 md.use(cells);
 md.use(tags);
@@ -21,6 +23,15 @@ md.use(emphasis);
 md.use(fences);
 md.use(notes);
 md.use(tasks);
+
+// A row of brackets without an end is searched for one only once.
+md.inline.ruler.before("link", "bracket", (state, silent) => {
+  const { src, pos } = state;
+  if (src[pos] !== "[" || src.indexOf("]", pos) >= 0) return false;
+  if (!silent) state.pending += "[";
+  state.pos += 1;
+  return true;
+});
 
 /** An image is never loaded: it becomes a link that says where it is. */
 md.renderer.rules.image = (tokens, at) => {
@@ -76,10 +87,10 @@ md.core.ruler.push("heading-levels", (state) => {
  * Code inside a list or a quotation; `CodeBlock.svelte` draws the same for code at the top level.
  * `colourCode` gives it its colours where it is drawn.
  */
-function codeFigure(code: string, language: string): string {
+export function codeFigure(code: string, language: string): string {
   const name = escapeHtml(languageName(language));
   return (
     `<figure class="code"><figcaption>${name}<button type="button" class="copy" data-made aria-label="Copy code">Copy</button></figcaption>` +
-    `<pre tabindex="0"><code data-language="${escapeHtml(language)}">${escapeHtml(code)}</code></pre></figure>\n`
+    `<pre tabindex="0"><code data-language="${escapeHtml(language)}">${escapeHtml(code.replace(/\n$/u, ""))}</code></pre></figure>\n`
   );
 }

@@ -13,6 +13,7 @@ pub struct Document {
     kind: DocumentKind,
     options: WriteOptions,
     chats: usize,
+    answers: html::Answers,
 }
 
 impl Document {
@@ -23,6 +24,7 @@ impl Document {
             kind,
             options,
             chats: 0,
+            answers: html::Answers::default(),
         }
     }
 }
@@ -48,8 +50,8 @@ impl Render for Document {
                 out.write_all(if at == 0 { b"" } else { b"\n---\n\n" })?;
                 markdown::chat(out, whole, &self.options)?;
             }
-            DocumentKind::Html => html::chat(out, at, whole, &self.options)?,
-            DocumentKind::Print => html::print(out, whole, &self.options)?,
+            DocumentKind::Html => html::chat(out, at, whole, &self.options, &mut self.answers)?,
+            DocumentKind::Print => html::print(out, whole, &self.options, &mut self.answers)?,
         }
         Ok(())
     }

@@ -1,15 +1,15 @@
 //! Chats as one HTML page that looks like the app: its own style sheets, no script, nothing from elsewhere.
 
+mod answers;
 mod escaped;
-mod formula;
-mod rendered;
+mod guard;
 
 use std::io::{self, Write};
 
 use store::{Role, WholeChat};
 
+pub(crate) use self::answers::Answers;
 use self::escaped::escaped;
-use self::rendered::rendered;
 use crate::bidi::without_bidi_controls;
 use crate::options::WriteOptions;
 use crate::shown::{Shown, branch, days, ending, thought};
@@ -66,8 +66,9 @@ pub(crate) fn chat(
     at: usize,
     whole: &WholeChat,
     options: &WriteOptions,
+    answers: &mut Answers,
 ) -> io::Result<()> {
-    one(out, at, whole, options, "")
+    one(out, at, whole, options, answers, "")
 }
 
 fn one(
@@ -75,6 +76,7 @@ fn one(
     at: usize,
     whole: &WholeChat,
     options: &WriteOptions,
+    answers: &mut Answers,
     unfolded: &str,
 ) -> io::Result<()> {
     let days = days(whole, &options.zone);
@@ -88,7 +90,7 @@ fn one(
         if shown.message.role == Role::User {
             question(out, &shown, options)?;
         } else {
-            answer(out, &shown, options, unfolded)?;
+            answer(out, &shown, options, answers, unfolded)?;
         }
     }
     writeln!(out, "</article>")
@@ -103,8 +105,9 @@ pub(crate) fn print(
     out: &mut dyn Write,
     whole: &WholeChat,
     options: &WriteOptions,
+    answers: &mut Answers,
 ) -> io::Result<()> {
-    one(out, 0, whole, options, " open")
+    one(out, 0, whole, options, answers, " open")
 }
 
 /// A text that is neither markup nor Markdown.
@@ -125,6 +128,7 @@ fn answer(
     out: &mut dyn Write,
     shown: &Shown<'_>,
     options: &WriteOptions,
+    answers: &mut Answers,
     unfolded: &str,
 ) -> io::Result<()> {
     let message = shown.message;
@@ -143,7 +147,7 @@ fn answer(
         writeln!(
             out,
             "<div class=\"answer\">\n{}</div>",
-            rendered(&message.text)
+            answers.html(&message.text)
         )?;
     }
     if let Some(words) = ending(message) {

@@ -3,12 +3,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// Folders of what is built, installed or downloaded.
-const SKIPPED: [&str; 8] = [
+const SKIPPED: [&str; 9] = [
     ".git",
     "target",
     "node_modules",
     "dist",
     "dist-fake",
+    "dist-export",
     "gen",
     "out",
     "__pycache__",
