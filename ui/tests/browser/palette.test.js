@@ -45,7 +45,7 @@ scene("Enter goes back to the chat before", {}, async (page) => {
   assert(!first.includes("Packing list"));
   await page.keyboard.press("Enter");
   await soon(async () =>
-    assert(first.includes(await chats(page).locator("[aria-current]").textContent())),
+    assert(first.includes(await chats(page).locator("[aria-current]").innerText())),
   );
 });
 

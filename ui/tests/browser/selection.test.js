@@ -50,8 +50,7 @@ scene("a copied selection is a line per block, without colours", {}, async (page
     page,
     `# Head
 
-Some *words* with \`code\`
-and a [link](https://example.org/a?b=1&c=2).
+Some *words* with \`code\` and a [link](https://example.org/a?b=1&c=2).
 
 - one
 - two
