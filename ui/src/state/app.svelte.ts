@@ -122,6 +122,8 @@ export class App {
     });
     this.transfers = new Transfers(host, this.notices);
     this.backups = new Backups(host, this.notices, beginAgain);
+    this.transfers.listed = () => this.chats.listed.map(({ id }) => id);
+    this.transfers.open = (chat) => void this.openChat(chat);
     this.transfers.onbegin = () => (this.settingsPage = null);
     this.notices.undo = () => void this.undo();
     this.notices.redo = () => void this.redo();

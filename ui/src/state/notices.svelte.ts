@@ -1,10 +1,14 @@
 import type { Failure } from "../host/host";
 
+type Action = { label: string; run: () => void };
+
 export type Notice = {
   id: number;
   text: string;
   tone: "plain" | "error";
-  action?: { label: string; run: () => void };
+  action?: Action;
+  /** Leads to what the notice is about. */
+  look?: Action | undefined;
   /** It stays until the person dismisses it. */
   stays?: boolean;
 };
@@ -27,9 +31,9 @@ export class Notices {
   redo: () => void = () => undefined;
 
   /** Says what was changed, as undo names it, and what else is to be known, and offers to take it back. */
-  changed(what: string, more = "", stays = false): void {
+  changed(what: string, more = "", stays = false, look?: Action): void {
     const said = what.charAt(0).toUpperCase() + what.slice(1);
-    this.#offer(more === "" ? said : `${said}. ${more}`, "Undo", stays);
+    this.#offer(more === "" ? said : `${said}. ${more}`, "Undo", stays, look);
   }
 
   /** Names the result where there is one to name: what was removed is there again. */
@@ -42,13 +46,14 @@ export class Notices {
   }
 
   /** The notices of the changes before it go, and a report of one loses its button, which would be about this one. */
-  #offer(text: string, label: "Undo" | "Redo", stays = false): void {
+  #offer(text: string, label: "Undo" | "Redo", stays = false, look?: Action): void {
     this.list = this.list.flatMap(({ action, ...notice }) => {
       if (!action) return [notice];
       if (action.label !== "Undo" && action.label !== "Redo") return [{ ...notice, action }];
-      return notice.stays ? [notice] : [];
+      return notice.stays ? [{ ...notice, look: undefined }] : [];
     });
-    this.show(text, { label, run: () => (label === "Undo" ? this.undo() : this.redo()) }, stays);
+    const run = (): void => (label === "Undo" ? this.undo() : this.redo());
+    this.#add({ text, tone: "plain", stays, action: { label, run }, look });
   }
 
   /** Gets every failure first; true when it is shown elsewhere and needs no notice. */

@@ -24,6 +24,11 @@ export class Transfers {
   /** A chat that is being printed, as HTML. */
   printed = $state.raw<string | null>(null);
   #prints = 0;
+  /** The chats that were there before an import. */
+  #before = new Set<number>();
+  /** The chats that are listed, the latest first, and how one is opened. */
+  listed: () => number[] = () => [];
+  open: (chat: number) => void = () => undefined;
   /** Hears that something begins: it is seen, and can be cancelled, in the window itself. */
   onbegin: () => void = () => undefined;
 
@@ -85,7 +90,10 @@ export class Transfers {
       this.notices.warn(state.message);
       return;
     }
-    if (state.name === "running" && this.running === null) this.onbegin();
+    if (state.name === "running" && this.running === null) {
+      this.#before = new Set(this.listed());
+      this.onbegin();
+    }
     this.running = state.name === "running" ? { kind, done: state.done } : null;
     if (!this.running) this.cancelling = false;
     switch (state.name) {
@@ -100,7 +108,10 @@ export class Transfers {
       case "imported": {
         // What was left out is said in further sentences.
         const isReport = state.message.includes(". ");
-        if (state.added) this.notices.changed(state.message, "", isReport);
+        const first = this.listed().find((chat) => !this.#before.has(chat));
+        const look =
+          first === undefined ? undefined : { label: "Show", run: () => this.open(first) };
+        if (state.added) this.notices.changed(state.message, "", isReport, look);
         else this.notices.show(state.message, undefined, isReport);
         break;
       }

@@ -107,6 +107,22 @@ describe("an import", () => {
     expect(undone).toHaveLength(1);
   });
 
+  it("leads to the first chat that it has brought", async () => {
+    const { host, notices, transfers } = started();
+    let listed = [2, 1];
+    const opened: number[] = [];
+    transfers.listed = () => listed;
+    transfers.open = (chat) => opened.push(chat);
+    await transfers.import();
+    listed = [2, 4, 3, 1];
+    host.endTransfer({ name: "imported", message: "Imported 2 chats.", added: true });
+    notices.list[0]?.look?.run();
+    expect(opened).toEqual([4]);
+    await transfers.import();
+    host.endTransfer({ name: "imported", message: "Imported a preset.", added: true });
+    expect(notices.list.at(-1)?.look).toBeUndefined();
+  });
+
   it("says that it is being cancelled until it has ended, or goes on", async () => {
     const { host, transfers } = started();
     await transfers.import();
