@@ -93,10 +93,12 @@ function marksAt(src: string, start: number, max: number): Marks | null {
 function inlineMath(state: StateInline, silent: boolean): boolean {
   const { src, pos, posMax } = state;
   if (src[pos] !== "$" && src[pos] !== "\\") return false;
-  const marks = marksAt(src, pos, posMax);
+  const boxed = endOfBox(src, pos, posMax);
+  const marks =
+    boxed > 0 ? { open: "\\boxed{", close: "}", isPart: true } : marksAt(src, pos, posMax);
   if (!marks) return false;
   const from = pos + marks.open.length;
-  const to = endFor(state, from, marks.close);
+  const to = boxed > 0 ? boxed - 1 : endFor(state, from, marks.close);
   const end = to + marks.close.length;
   const content = src.slice(from, Math.max(from, to)).trim();
   // Numbers alone, in brackets that are escaped, name a source.
@@ -106,10 +108,25 @@ function inlineMath(state: StateInline, silent: boolean): boolean {
     const token = state.push("math_inline", "math", 0);
     token.content = marks.isPart === true ? src.slice(pos, end) : content;
     token.markup = marks.close;
-    token.meta = { isDisplay: isDisplay(src, pos, end, marks.open) };
+    token.meta = { isDisplay: boxed <= 0 && isDisplay(src, pos, end, marks.open) };
   }
   state.pos = end;
   return true;
+}
+
+const LONGEST_BOX = 1000;
+
+/** Where a box ends that models write around a result without any marks; 0 where there is none. */
+function endOfBox(src: string, from: number, max: number): number {
+  if (!src.startsWith("\\boxed{", from)) return 0;
+  let depth = 0;
+  const end = Math.min(max, from + LONGEST_BOX);
+  for (let at = from + "\\boxed".length; at < end && src[at] !== "\n"; at++) {
+    if (src[at] === "\\") at += 1;
+    else if (src[at] === "{") depth += 1;
+    else if (src[at] === "}" && --depth === 0) return at + 1;
+  }
+  return 0;
 }
 
 /** Two dollar signs within a sentence mean a formula in its line, unless what they hold needs lines of its own. */
