@@ -14,6 +14,7 @@ const URL = command("url|nolinkurl", 1);
 const REFERENCE = command("ref|autoref|cref", 1);
 const EQUATION_REFERENCE = command("eqref", 1);
 const DOUBLE = command("mathbbm|mathds|mathbbmss", 1);
+const CANCEL = command("cancel", 1);
 const OPTION = String.raw`(?:\s*\[[^[\]]*\])?`;
 const QUANTITY = command("SI|qty", 2, OPTION);
 const UNIT = command("si|unit", 1, OPTION);
@@ -23,23 +24,29 @@ const ANGLE = command("ang", 1, OPTION);
 /** Formulas with what Temml knows alone. Equations have no numbers: nothing in a chat refers to them. */
 export function plainTex(tex: string): string {
   if (!tex.includes("\\")) return tex;
-  return tex
-    .replace(NOTHING, "")
-    .replace(ENVIRONMENT, "\\$1{$2*}")
-    .replace(EQNARRAY, (_, edge: string) => `\\${edge}{array}${edge === "begin" ? "{rcl}" : ""}`)
-    .replace(HREF, "")
-    .replace(URL, (_, address: string) => String.raw`\text{${escaped(address)}}`)
-    .replace(REFERENCE, (_, label: string) => String.raw`\text{${escaped(label)}}`)
-    .replace(EQUATION_REFERENCE, (_, label: string) => String.raw`\text{(${escaped(label)})}`)
-    .replace(DOUBLE, String.raw`\mathbb{$1}`)
-    .replace(/\\overarc(?![a-zA-Z])/gu, "\\overparen")
-    .replace(QUANTITY, (whole, number: string, units: string) =>
-      // The package physics has a command of this name, too, with one argument.
-      /\\[a-zA-Z]|^[a-zµΩ°%/^\d.~-]+$/iu.test(units) ? `${digits(number)}\\,${unit(units)}` : whole,
-    )
-    .replace(UNIT, (_, units: string) => unit(units))
-    .replace(NUMBER, (_, number: string) => digits(number))
-    .replace(ANGLE, (_, angle: string) => String.raw`${digits(angle)}^{\circ}`);
+  return (
+    tex
+      .replace(NOTHING, "")
+      .replace(ENVIRONMENT, "\\$1{$2*}")
+      .replace(EQNARRAY, (_, edge: string) => `\\${edge}{array}${edge === "begin" ? "{rcl}" : ""}`)
+      .replace(HREF, "")
+      .replace(URL, (_, address: string) => String.raw`\text{${escaped(address)}}`)
+      .replace(REFERENCE, (_, label: string) => String.raw`\text{${escaped(label)}}`)
+      .replace(EQUATION_REFERENCE, (_, label: string) => String.raw`\text{(${escaped(label)})}`)
+      // WebKit strikes through the letters alone, and the strokes of an x hide the line.
+      .replace(CANCEL, String.raw`\cancel{\,$1\,}`)
+      .replace(DOUBLE, String.raw`\mathbb{$1}`)
+      .replace(/\\overarc(?![a-zA-Z])/gu, "\\overparen")
+      .replace(QUANTITY, (whole, number: string, units: string) =>
+        // The package physics has a command of this name, too, with one argument.
+        /\\[a-zA-Z]|^[a-zµΩ°%/^\d.~-]+$/iu.test(units)
+          ? `${digits(number)}\\,${unit(units)}`
+          : whole,
+      )
+      .replace(UNIT, (_, units: string) => unit(units))
+      .replace(NUMBER, (_, number: string) => digits(number))
+      .replace(ANGLE, (_, angle: string) => String.raw`${digits(angle)}^{\circ}`)
+  );
 }
 
 /** Environments that stand by themselves, and those that do the same within a line. */
