@@ -4,7 +4,7 @@ import { beforePair } from "./pieces";
 /** What a window may cost to parse and to draw: characters, with more for what costs more. */
 const MOST = 8_000;
 const LINE_COST = 40;
-const FORMULA_COST = 30;
+const FORMULA_COST = 60;
 const CELL_COST = 20;
 const ITEM_COST = 40;
 
