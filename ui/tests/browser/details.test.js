@@ -276,7 +276,7 @@ scene("code is copied whole, at the top level and in a list", { rate: 20_000 }, 
     await log(page).getByText("Copied").waitFor();
     return page.evaluate(() => navigator.clipboard.readText());
   };
-  assert.equal(await copied(0), "echo hello\necho again\n");
+  assert.equal(await copied(0), "echo hello\necho again");
   await pass(page);
   await log(page).getByText("Copied").waitFor({ state: "detached" });
   assert.equal(await copied(1), "let a = 1;");
