@@ -40,3 +40,7 @@ test("a formula writes no markup of its own", () => {
     ])
       expect(formula(tex, true)).not.toMatch(/<img|<b>|onerror=(?!&quot;)/u);
 });
+
+test("what stands beside nothing stands beside a space", () => {
+  expect(formula("\\ce{H2O}", false)).toContain('<msub><mspace width="0" height="0.7em">');
+});

@@ -39,11 +39,14 @@ function make(tex: string, display: boolean): string {
       maxExpand: 200,
     });
     if (!html.startsWith("<math")) throw new Error("it is no TeX");
-    return withoutStyles(html);
+    return withoutStyles(html).replace(EMPTY_BASE, `$1<mspace width="0" height="0.7em"></mspace>`);
   } catch {
     return `<code${display ? ` class="formula-open"` : ""}>${escapeHtml(tex)}</code>`;
   }
 }
+
+/** Signs beside nothing, as in chemistry: WebKit draws them where there is something, though it be empty. */
+const EMPTY_BASE = /(<m(?:sub|sup|subsup)>)<mrow><\/mrow>/gu;
 
 function depthOf(tex: string): number {
   let deepest = 0;
