@@ -5,7 +5,7 @@ const REPLACEMENT: &[u8] = br"\ufffd";
 /// Bytes of `\ud83d`.
 const LENGTH: usize = 6;
 
-/// Replaces escapes of unpaired surrogates in text that comes in pieces.
+/// Replaces escapes of unpaired surrogates in text that arrives in chunks.
 #[derive(Default)]
 pub(crate) struct Escapes {
     /// The escape of a high surrogate whose other half may follow.
@@ -32,7 +32,7 @@ impl Escapes {
         }
     }
 
-    /// Writes what no other half can follow.
+    /// Flushes an incomplete escape at the end of the input.
     pub fn end(&mut self, out: &mut Vec<u8>) {
         self.give_up_high(out);
         out.append(&mut self.begun);

@@ -1,7 +1,6 @@
-//! JSON as other programs write it, as the UTF-8 that a parser takes: without a byte order mark, decoded from UTF-16, with
-//! U+FFFD in the place of every unpaired surrogate and of bytes that are no UTF-8, and with `null` in the place of numbers
-//! that are out of range. Programs that cut texts by UTF-16 units write such halves (`"\ud83d"`), and parsers refuse the
-//! whole file for one of these.
+//! JSON as other programs write it, converted to the UTF-8 that a parser accepts: no byte order mark, UTF-16 decoded,
+//! U+FFFD for every unpaired surrogate and for invalid UTF-8, and `null` for numbers that are out of range. Programs
+//! that cut texts by UTF-16 units write such halves (`"\ud83d"`), and parsers refuse the whole file because of one.
 
 #![warn(missing_docs)]
 
@@ -17,10 +16,10 @@ use numbers::Numbers;
 use utf8::Utf8;
 use utf16::Utf16;
 
-/// Bytes that are read at once.
+/// Bytes read at once.
 const CHUNK: usize = 1 << 16;
 
-/// Input as UTF-8, with all replaced that no parser takes.
+/// Input as UTF-8, with everything replaced that parsers refuse.
 pub struct JsonText<R> {
     input: R,
     chunk: Vec<u8>,
@@ -29,7 +28,7 @@ pub struct JsonText<R> {
     escapes: Escapes,
     numbers: Numbers,
     text: Vec<u8>,
-    /// How much of `text` is consumed.
+    /// Number of consumed bytes of `text`.
     at: usize,
     is_at_end: bool,
 }
@@ -56,7 +55,7 @@ impl Encoding {
 }
 
 impl<R: Read> JsonText<R> {
-    /// Begins where `input` is: a byte order mark counts only there.
+    /// Starts at the current position of `input`. A byte order mark counts only there.
     pub fn new(input: R) -> JsonText<R> {
         JsonText::in_chunks(input, CHUNK)
     }
@@ -74,7 +73,7 @@ impl<R: Read> JsonText<R> {
         }
     }
 
-    /// How many sequences of bytes were no UTF-8 so far, and became U+FFFD.
+    /// Returns the number of invalid UTF-8 sequences so far, each replaced by U+FFFD.
     pub fn replaced(&self) -> usize {
         match &self.encoding {
             Some(Encoding::Utf8(utf8)) => utf8.replaced,
@@ -82,7 +81,7 @@ impl<R: Read> JsonText<R> {
         }
     }
 
-    /// Fills `text` with the next chunk, which may come to nothing.
+    /// Fills `text` with the next chunk, which may turn out empty.
     fn advance(&mut self) -> io::Result<()> {
         let mut read = 0;
         while read < self.chunk.len() && !self.is_at_end {
@@ -193,7 +192,7 @@ mod tests {
             // The backslash is escaped, so no escape follows.
             (r#""\\ud83d""#, r#""\\ud83d""#),
             (r#""\\\ud83d""#, r#""\\\ufffd""#),
-            // Faults are for the parser to name.
+            // The parser reports syntax errors.
             (r#""\u12""#, r#""\u12""#),
             (r#""\u12\ud83d""#, r#""\u12\ufffd""#),
             (r#""\ud83d\u12""#, r#""\ufffd\u12""#),
@@ -259,7 +258,7 @@ mod tests {
         assert_eq!(read(&utf16(json, u16::to_le_bytes)), expected);
         assert_eq!(read(&utf16(json, u16::to_be_bytes)), expected);
         assert_eq!(read(&utf16("", u16::to_le_bytes)), "");
-        // Half a pair as a unit, and half a unit at the end.
+        // Half a surrogate pair, and half a unit at the end.
         let mut cut = utf16("a", u16::to_le_bytes);
         cut.extend([0x3d, 0xd8, b'b', 0, 0x3d, 0xd8, 0x3d]);
         assert_eq!(read(&cut), "a\u{fffd}b\u{fffd}\u{fffd}");

@@ -2,17 +2,17 @@
 
 /// Bytes of a number. A longer one is left to the parser.
 const LONGEST: usize = 1 << 12;
-/// Digits that every number can have that has no exponent.
+/// Number of digits up to which a number without an exponent is in range.
 const SAFE_DIGITS: usize = 300;
 
-/// Writes `null` for numbers that are out of range, `NaN` and `Infinity` included, in text that comes in pieces.
+/// Writes `null` for numbers that are out of range, `NaN` and `Infinity` included, in text that arrives in chunks.
 #[derive(Default)]
 pub(crate) struct Numbers {
     in_string: bool,
     is_escaped: bool,
-    /// A number or a name that has begun.
+    /// A number or a name whose end has not come yet.
     word: Vec<u8>,
-    /// Whether it is too long to be kept.
+    /// True if the word is too long to be buffered.
     is_long: bool,
 }
 
@@ -39,7 +39,7 @@ impl Numbers {
         }
     }
 
-    /// Writes the number that no other byte can follow.
+    /// Flushes the last number at the end of the input.
     pub fn end(&mut self, out: &mut Vec<u8>) {
         let word = std::mem::take(&mut self.word);
         let is_null = !self.is_long && is_out_of_range(&word);
@@ -47,13 +47,13 @@ impl Numbers {
         self.is_long = false;
     }
 
-    /// Returns how much of the text was taken.
+    /// Returns the number of bytes taken.
     fn take_string(&mut self, text: &[u8], out: &mut Vec<u8>) -> usize {
         if std::mem::take(&mut self.is_escaped) {
             out.push(text[0]);
             return 1;
         }
-        // A string ends at its line at the latest: its quotation mark may be lost.
+        // A string ends at the end of its line at the latest: its closing quote may be missing.
         let is_mark = |byte: &u8| matches!(*byte, b'"' | b'\\' | b'\n');
         let plain = copy_until(is_mark, text, out);
         let Some(mark) = text.get(plain) else {
@@ -81,7 +81,7 @@ fn is_of_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'+' | b'.')
 }
 
-/// Returns how much was copied.
+/// Returns the number of bytes copied.
 fn copy_until(is_end: impl Fn(&u8) -> bool, text: &[u8], out: &mut Vec<u8>) -> usize {
     let end = text.iter().position(is_end).unwrap_or(text.len());
     out.extend_from_slice(&text[..end]);

@@ -1,4 +1,4 @@
-//! UTF-16 that comes in pieces.
+//! Decoder of UTF-16 that arrives in chunks.
 
 /// Decodes UTF-16; an unpaired surrogate becomes U+FFFD.
 pub(crate) struct Utf16 {
@@ -10,7 +10,7 @@ pub(crate) struct Utf16 {
 }
 
 impl Utf16 {
-    /// `unit` makes a unit of its bytes.
+    /// `unit` makes a unit of two bytes.
     pub fn new(unit: fn([u8; 2]) -> u16) -> Utf16 {
         Utf16 {
             unit,

@@ -1,11 +1,11 @@
-//! UTF-8 that comes in pieces.
+//! Decoder of UTF-8 that arrives in chunks.
 
-/// Decodes UTF-8; a sequence of bytes that is none becomes U+FFFD.
+/// Flushes an incomplete character at the end of the input.
 #[derive(Default)]
 pub(crate) struct Utf8 {
-    /// The beginning of a character whose other bytes may follow.
+    /// First bytes of a character whose other bytes may follow.
     begun: Vec<u8>,
-    /// How many sequences were none.
+    /// Number of invalid sequences.
     pub replaced: usize,
 }
 
@@ -27,7 +27,7 @@ impl Utf8 {
         }
     }
 
-    /// Writes what no other byte can follow.
+    /// Flushes an incomplete character at the end of the input.
     pub fn end(&mut self, out: &mut String) {
         if !std::mem::take(&mut self.begun).is_empty() {
             self.replace(out);
