@@ -1,5 +1,5 @@
-//! Runs hidden subcommands of this program as child processes, for work that may crash, hang or take all memory: drivers
-//! of GPUs, untrusted chat templates, files and chats, and candle.
+//! Runs hidden subcommands of this program as child processes, for work that may crash, hang or exhaust memory: GPU
+//! drivers, untrusted chat templates, files and chats, and candle.
 
 mod stream;
 #[cfg(test)]
@@ -15,64 +15,63 @@ use std::time::{Duration, Instant};
 
 pub use stream::StreamingChild;
 
-/// What a child with a `startup` writes first, when it is ready to work.
+/// Byte that a child with a `startup` timeout writes first, when it is ready to work.
 pub const STARTED: u8 = b'>';
 
-/// Bytes of its stderr that are kept, the last ones.
+/// Bytes of the tail of stderr that are kept.
 const STDERR_LIMIT: usize = 4000;
-/// How long the stderr of a child that has ended is waited for.
+/// Timeout for reading the stderr of a child that has ended.
 const STDERR_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A program to run, and its limits.
 #[derive(Debug, Clone)]
 pub struct Child {
     pub program: PathBuf,
-    /// Arguments that come before those of a call.
+    /// Arguments before those of a call.
     pub leading: Vec<OsString>,
-    /// How long it may take until it writes [`STARTED`], from where its `timeout` counts; none where it writes no such
-    /// byte.
+    /// Time limit until it writes [`STARTED`], from which its `timeout` counts; `None` if it writes no such byte.
     pub startup: Option<Duration>,
     pub timeout: Duration,
     /// Bytes that it may write to stdout.
     pub output_limit: usize,
 }
 
-/// What a child is asked.
+/// Arguments and input of one run of a child.
 #[derive(Debug, Default)]
 pub struct Call<'a> {
     pub arguments: &'a [OsString],
-    /// One more variable for its environment.
+    /// One additional environment variable.
     pub variable: Option<(&'a str, &'a str)>,
-    /// What it reads from stdin.
+    /// Bytes for its stdin.
     pub input: Option<Vec<u8>>,
 }
 
-/// Why there is no output.
+/// Error of a child that gave no output.
 #[derive(Debug)]
 pub struct ChildError {
     pub fault: ChildFault,
-    /// The last of what it wrote to stderr.
+    /// Tail of its stderr.
     pub stderr: String,
 }
 
 #[derive(Debug)]
 pub enum ChildFault {
-    /// The program could not be run, or not be waited for.
+    /// The program could not be started, or not be waited for.
     NotRun(io::Error),
-    /// It was not done in time, and was ended.
+    /// It exceeded its time limit and was killed.
     TimedOut,
-    /// Somebody else ended it.
+    /// Another process ended it.
     Interrupted,
-    /// It ended by itself, and not well.
+    /// It exited with an error.
     Crashed(ExitStatus),
-    /// It wrote more than it may, and was ended.
+    /// It exceeded its output limit and was killed.
     TooMuchOutput,
 }
 
-/// What comes from stdout.
+/// Events of the thread that reads stdout.
 enum StdoutEvent {
     Started,
-    /// All of it, or one byte more than it may be.
+    /// The whole output, or one byte more than the limit.
     Output(Vec<u8>),
 }
 
@@ -89,7 +88,7 @@ impl Child {
         };
         let mut child = self.spawn(&call, stdin).map_err(not_run)?;
         if let (Some(mut stdin), Some(input)) = (child.stdin.take(), call.input) {
-            // A child that ends before it has read all of it shows why by its status.
+            // If a child ends before it has read everything, its status shows why.
             thread::spawn(move || stdin.write_all(&input));
         }
         let stderr = stderr_of(&mut child);
@@ -124,7 +123,7 @@ impl Child {
             .spawn()
     }
 
-    /// All that it writes, and the time at which it has to have ended.
+    /// Returns everything that it writes, and the deadline for its end.
     fn output_of(&self, child: &mut process::Child) -> Result<(Vec<u8>, Instant), ChildFault> {
         let (sender, reports) = channel();
         let (starts, limit) = (self.startup.is_some(), self.output_limit);
@@ -149,8 +148,8 @@ fn next(reports: &Receiver<StdoutEvent>, deadline: Instant) -> Result<StdoutEven
     reports.recv_timeout(left).map_err(|_| ChildFault::TimedOut)
 }
 
-/// Reads until the end, or one byte further than the limit: then the pipe stays full until the child is ended. What
-/// came until an error is all that there is; that nobody listens any more is no error.
+/// Reads until the end, or one byte past the limit: the pipe then stays full until the child is killed. After a read
+/// error, what came before it counts as the output; a dropped receiver is no error.
 fn read(mut stdout: impl Read, starts: bool, limit: usize, reports: &Sender<StdoutEvent>) {
     let mut first = [0];
     if starts && stdout.read_exact(&mut first).is_ok() && first == [STARTED] {
@@ -162,7 +161,7 @@ fn read(mut stdout: impl Read, starts: bool, limit: usize, reports: &Sender<Stdo
     let _ = reports.send(StdoutEvent::Output(output));
 }
 
-/// The last of what a child writes to stderr, once it has ended.
+/// Returns the tail of a child's stderr once it has ended.
 fn stderr_of(child: &mut process::Child) -> Receiver<String> {
     let (sender, stderr) = channel();
     if let Some(mut from) = child.stderr.take() {
@@ -173,14 +172,14 @@ fn stderr_of(child: &mut process::Child) -> Receiver<String> {
                 tail.drain(..tail.len().saturating_sub(STDERR_LIMIT));
             }
             let tail = String::from_utf8_lossy(&tail).into_owned();
-            // An error means that nobody waits for it any more.
+            // An error means that the receiver is gone.
             let _ = sender.send(tail);
         });
     }
     stderr
 }
 
-/// How a child ends whose output has come.
+/// Returns the exit status of a child whose output is complete.
 fn status(child: &mut process::Child, deadline: Instant) -> Result<ExitStatus, ChildFault> {
     const PAUSE: Duration = Duration::from_millis(2);
     loop {
@@ -196,13 +195,13 @@ fn status(child: &mut process::Child, deadline: Instant) -> Result<ExitStatus, C
     }
 }
 
-/// It may have ended by itself meanwhile, which is as good.
+/// Kills a child. If it has exited by itself meanwhile, that is as good.
 fn end(child: &mut process::Child) {
     let _ = child.kill();
     let _ = child.wait();
 }
 
-/// Whether somebody has ended a process, as Ctrl+C in a terminal ends all that was started there.
+/// Returns whether a process was ended from outside, as Ctrl+C in a terminal ends everything that was started there.
 #[cfg(unix)]
 fn was_interrupted(status: ExitStatus) -> bool {
     use std::os::unix::process::ExitStatusExt;

@@ -1,4 +1,4 @@
-//! What the app needs of the operating system: child processes with limits, and files that only the user may read.
+//! Operating-system services of the app: child processes with limits, and files that only the user may read.
 
 pub mod child;
 pub mod private;

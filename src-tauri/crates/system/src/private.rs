@@ -4,11 +4,10 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::Path;
 
-/// Makes a folder of mode 0700, with the folders above it; from one that exists, takes away what
-/// others may do there.
+/// Creates a folder of mode 0700, with its parents. Removes the permissions of others from one that exists.
 ///
-/// A folder that is shared by design, such as `/tmp`, stays as it is, and so does one that belongs
-/// to another user or lies on a file system without modes.
+/// A folder that is shared by design, such as `/tmp`, stays as it is, and so does one that belongs to another user or
+/// lies on a file system without modes.
 pub fn folder(path: &Path) -> io::Result<()> {
     #[cfg(unix)]
     {
@@ -23,7 +22,7 @@ pub fn folder(path: &Path) -> io::Result<()> {
     restrict(path)
 }
 
-/// Makes an empty file of mode 0600; from one that exists, takes away what others may do with it.
+/// Creates an empty file of mode 0600. Removes the permissions of others from one that exists.
 pub fn file(path: &Path) -> io::Result<()> {
     let mut new = OpenOptions::new();
     new.write(true).create_new(true);
@@ -39,14 +38,13 @@ pub fn file(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Writes a file of mode 0600 in the place of the one that is there: whole, or not at all, after a power cut too. Its folder
-/// is made as by [`folder`].
+/// Replaces a file atomically, with mode 0600, even across a power cut. Its folder is created as by [`folder`].
 pub fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     if let Some(parent) = path.parent() {
         folder(parent)?;
     }
     let part = path.with_extension(format!("part-{}", std::process::id()));
-    // The content is on the disk before the name is: the other way round, a power cut could leave an empty file.
+    // The content is synced before the rename: otherwise a power cut could leave an empty file.
     let replaced = write_through(&part, content).and_then(|()| fs::rename(&part, path));
     if replaced.is_err() {
         let _ = fs::remove_file(&part);
@@ -61,7 +59,7 @@ fn write_through(path: &Path, content: &[u8]) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Makes a name that changed survive a power cut, where the system can.
+/// Syncs the parent folder, so that a rename survives a power cut, where the system can.
 pub fn sync_parent(file: &Path) -> io::Result<()> {
     match file.parent().map(File::open) {
         Some(Ok(folder)) if cfg!(unix) => folder.sync_all(),
@@ -69,7 +67,7 @@ pub fn sync_parent(file: &Path) -> io::Result<()> {
     }
 }
 
-/// Never adds a permission: what its owner may not write stays so.
+/// Never adds a permission: a file that its owner may not write stays so.
 #[cfg(unix)]
 fn restrict(path: &Path) -> io::Result<()> {
     use std::os::unix::fs::PermissionsExt;
@@ -79,7 +77,7 @@ fn restrict(path: &Path) -> io::Result<()> {
     if mode & OTHERS == 0 || mode & STICKY != 0 {
         return Ok(());
     }
-    // Where this is refused there is nothing to be done, and the chats are worth more.
+    // If this is refused nothing can be done, and the chats are worth more.
     let _ = fs::set_permissions(path, fs::Permissions::from_mode(mode & !OTHERS));
     Ok(())
 }

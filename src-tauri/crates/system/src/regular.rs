@@ -1,10 +1,10 @@
-//! Files that are nothing else: to open a pipe would wait for whoever has its other end, and a device may have no end.
+//! Regular files only: opening a pipe would wait for its other end, and a device may have no end.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
 use std::path::Path;
 
-/// Opens a file that is there; a link to one is followed.
+/// Opens an existing file, following links.
 pub fn open(path: &Path, options: &OpenOptions) -> io::Result<File> {
     if !fs::metadata(path)?.is_file() {
         let kind = io::ErrorKind::InvalidInput;

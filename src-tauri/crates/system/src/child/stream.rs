@@ -1,4 +1,4 @@
-//! A child process that is asked again and again while it runs.
+//! A child process that answers many requests while it runs.
 
 use std::io::{Read, Write};
 use std::process::{self, ChildStdin, Stdio};
@@ -9,31 +9,31 @@ use std::time::{Duration, Instant};
 
 use super::{Call, Child, ChildError, ChildFault, end, status, stderr_of, was_interrupted};
 
-/// Bytes that are read from its stdout at once, and of how many such parts the next are read ahead.
+/// Bytes read from stdout at once, and number of such parts that are read ahead.
 const PART: usize = 1 << 16;
 const PARTS_AHEAD: usize = 16;
-/// How long a child that has closed its stdout may take to end.
+/// Time limit for a child to end after it has closed its stdout.
 const END_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long a child may take to end by itself once its stdin is closed, before it is killed.
+/// Time limit for a child to end by itself after its stdin is closed, before it is killed.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
-/// The pause between two looks at the cancel flag.
+/// Pause between two checks of the cancel flag.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// A child that runs. When this is dropped, or the process ends that holds it, the child's stdin is closed, at which it
-/// should end; one that is dropped and does not is killed.
+/// A running child. Dropping this, or the end of the process that holds it, closes the child's stdin, at which it
+/// should end; a dropped child that does not is killed.
 #[derive(Debug)]
 pub struct StreamingChild {
     child: process::Child,
     stdin: Option<ChildStdin>,
     output: Receiver<Vec<u8>>,
     stderr: Receiver<String>,
-    /// What has come, and how much of it was taken.
+    /// The part received last, and how much of it was consumed.
     part: Vec<u8>,
     taken: usize,
 }
 
 impl Child {
-    /// Starts the program with these arguments and this variable; its own limits do not hold, each answer has one.
+    /// Starts the program with these arguments and this variable. Its own limits do not apply: each answer has one.
     pub fn stream(&self, call: Call<'_>) -> Result<StreamingChild, ChildError> {
         let mut child = self
             .spawn(&call, Stdio::piped())
@@ -57,7 +57,7 @@ impl Child {
     }
 }
 
-/// Reads until the end, or until nobody listens any more.
+/// Reads until the end, or until the receiver is gone.
 fn read_parts(mut stdout: impl Read, sender: &SyncSender<Vec<u8>>) {
     let mut buffer = vec![0; PART];
     while let Ok(read @ 1..) = stdout.read(&mut buffer) {
@@ -71,7 +71,7 @@ impl StreamingChild {
     /// Writes to its stdin.
     ///
     /// # Errors
-    /// How it has ended, where it does not read any more.
+    /// Returns how it has ended if it does not read any more.
     pub fn send(&mut self, bytes: &[u8]) -> Result<(), ChildError> {
         let written = self.stdin.as_mut().map(|stdin| stdin.write_all(bytes));
         match written {
@@ -80,10 +80,10 @@ impl StreamingChild {
         }
     }
 
-    /// Fills `buffer` with what it writes next; false where `cancel` was set meanwhile.
+    /// Fills `buffer` with the next bytes that it writes; false if `cancel` was set meanwhile.
     ///
     /// # Errors
-    /// When that takes longer than `timeout`, and then the child is ended; or it ends before.
+    /// Fails if that takes longer than `timeout`, after which the child is killed, or if it ends before.
     pub fn receive(
         &mut self,
         buffer: &mut [u8],
@@ -93,10 +93,10 @@ impl StreamingChild {
         self.receive_while(buffer, timeout, &mut || !cancel.load(Ordering::Relaxed))
     }
 
-    /// As [`StreamingChild::receive`]; false where `go_on` says so, which is called now and then while nothing comes.
+    /// Like [`StreamingChild::receive`], but returns false if `go_on` does, which is polled while nothing comes.
     ///
     /// # Errors
-    /// When that takes longer than `timeout`, and then the child is ended; or it ends before.
+    /// Fails if that takes longer than `timeout`, after which the child is killed, or if it ends before.
     pub fn receive_while(
         &mut self,
         buffer: &mut [u8],
@@ -130,12 +130,12 @@ impl StreamingChild {
         }
     }
 
-    /// Ends it at once, whatever it does.
+    /// Kills it at once, whatever it does.
     pub fn kill(&mut self) {
         end(&mut self.child);
     }
 
-    /// How it has ended. That it ended well is no better: it was to go on.
+    /// Returns the error of a child that has ended. A clean exit is an error too: it should have gone on.
     fn ended(&mut self) -> ChildError {
         drop(self.stdin.take());
         let fault = match status(&mut self.child, Instant::now() + END_TIMEOUT) {
@@ -158,7 +158,7 @@ impl StreamingChild {
 impl Drop for StreamingChild {
     fn drop(&mut self) {
         drop(self.stdin.take());
-        // Kills it after the timeout. How it ended matters to nobody any more.
+        // Kills it after the timeout. Its status no longer matters.
         let _ = status(&mut self.child, Instant::now() + CLOSE_TIMEOUT);
     }
 }

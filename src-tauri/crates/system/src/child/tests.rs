@@ -1,4 +1,4 @@
-//! Children that do all that a child should not do. They are lines of shell.
+//! Misbehaving children, written as lines of shell.
 
 #![cfg(unix)]
 
@@ -37,7 +37,7 @@ fn a_child_that_ends_well_gives_what_it_wrote() {
 
 #[test]
 fn a_child_that_does_not_end_in_time_is_ended() {
-    // It hangs with an output to come, after its output, and with stdout closed.
+    // Hangs before its output, after it, and with stdout closed.
     for script in [
         "exec sleep 1000",
         "echo x; exec sleep 1000",
@@ -90,7 +90,7 @@ fn a_child_that_crashes_or_is_ended_is_distinguished() {
         matches!(interrupted.fault, ChildFault::Interrupted),
         "{interrupted:?}"
     );
-    // Where the tests run in the background, a child's shell may not be sent all of them.
+    // If the tests run in the background, some of these signals may not reach a child's shell.
     for (signal, is_interruption) in [
         (1, true),
         (2, true),
