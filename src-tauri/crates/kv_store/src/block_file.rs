@@ -9,12 +9,12 @@ use tempfile::NamedTempFile;
 
 use crate::key::BlockKey;
 
-/// How the name of a file begins that is being written.
+/// Prefix of files that are being written.
 pub(crate) const TEMPORARY: &str = "writing-";
 const MAGIC: &[u8; 8] = b"GCKVBLK1";
 const HEADER: usize = MAGIC.len() + 32 + 8;
 const CHECKSUM: usize = 32;
-/// Far above the content of any block; a larger file is not read.
+/// Limit far above the content of any block; larger files are not read.
 const MOST_BYTES: u64 = 1 << 30;
 
 fn header(key: &BlockKey, content: usize) -> [u8; HEADER] {
@@ -32,11 +32,11 @@ pub(crate) fn length(content: usize) -> u64 {
     (HEADER + content + CHECKSUM) as u64
 }
 
-/// Writes a block beside its path and gives it its name when it is whole: a process that ends in between leaves a
-/// temporary file. It is not synced: what a power failure tears, the checksum finds.
+/// Writes a block under a temporary name and renames it when complete: a process that ends in between leaves a
+/// temporary file. It is not synced; the checksum detects blocks torn by a power cut.
 ///
 /// # Errors
-/// When it cannot be written; nothing is left of it then.
+/// Fails if it cannot be written; nothing is left of it then.
 pub(crate) fn write(path: &Path, key: &BlockKey, content: &[u8]) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     // Only its owner may read a temporary file.
@@ -53,10 +53,10 @@ pub(crate) fn write(path: &Path, key: &BlockKey, content: &[u8]) -> io::Result<(
     Ok(())
 }
 
-/// The content of a block; `None` where the file is not that of `key`, whole and in every byte as it was written.
+/// Reads the content of a block; `None` unless the file is that of `key`, complete and intact.
 ///
 /// # Errors
-/// When it cannot be read.
+/// Fails if it cannot be read.
 pub(crate) fn read(path: &Path, key: &BlockKey) -> io::Result<Option<Vec<u8>>> {
     let mut file = regular::open(path, OpenOptions::new().read(true))?;
     let around = (HEADER + CHECKSUM) as u64;

@@ -1,4 +1,4 @@
-//! The keys that a chat uses: a file of lines, to which lines are appended.
+//! The keys that a chat uses: an append-only file of lines.
 
 use std::collections::HashSet;
 use std::fs::OpenOptions;
@@ -9,13 +9,13 @@ use system::{private, regular};
 
 use crate::key::BlockKey;
 
-/// Far above the list of any chat.
+/// Limit far above the list of any chat.
 const MOST_BYTES: u64 = 1 << 26;
 
-/// The keys of a list; a torn line is left out.
+/// Reads the keys of a list, skipping a torn line.
 ///
 /// # Errors
-/// When the file is there and cannot be read.
+/// Fails if the file exists and cannot be read.
 pub(crate) fn read(path: &Path) -> io::Result<HashSet<BlockKey>> {
     let bytes = match regular::read(path, MOST_BYTES) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(HashSet::new()),
@@ -27,13 +27,13 @@ pub(crate) fn read(path: &Path) -> io::Result<HashSet<BlockKey>> {
         .collect())
 }
 
-/// Appends a key to a list, which is made if it is not there.
+/// Appends a key to a list, which is created if missing.
 ///
 /// # Errors
-/// When it cannot be written.
+/// Fails if it cannot be written.
 pub(crate) fn append(path: &Path, key: &BlockKey) -> io::Result<()> {
     private::file(path)?;
     let mut file = regular::open(path, OpenOptions::new().append(true))?;
-    // It begins with a line break, so that a torn line before it spoils no other.
+    // The line break comes first, so that a torn line before it spoils no other.
     file.write_all(format!("\n{key}").as_bytes())
 }

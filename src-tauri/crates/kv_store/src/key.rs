@@ -3,19 +3,19 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// The version of the files, and of what is stored in them. Another version has other keys.
+/// Version of the files and their content. Another version has other keys.
 const FORMAT: &str = "goldcrest KV block 1";
 
-/// Names a block: a BLAKE3 hash chain over all tokens from the start of the sequence to the block's end, which begins
-/// with the identity of the model and of the way in which it computes.
+/// Key of a block: a BLAKE3 hash chain over all tokens from the start of the sequence to the block's end, seeded with
+/// the identity of the model and of its way of computing.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct BlockKey([u8; 32]);
 
 impl BlockKey {
-    /// The keys of the whole blocks of `tokens`, `block` tokens each.
+    /// Returns the keys of the whole blocks of `tokens`, `block` tokens each.
     ///
     /// # Panics
-    /// When `block` is 0.
+    /// Panics if `block` is 0.
     pub fn chain(identity: &str, tokens: &[u32], block: usize) -> Vec<BlockKey> {
         let mut before = *blake3::Hasher::new_derive_key(FORMAT)
             .update(identity.as_bytes())

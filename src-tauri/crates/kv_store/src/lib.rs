@@ -1,9 +1,9 @@
-//! Blocks of KV caches on a disk, so that a chat that is opened again costs no prefill.
+//! Blocks of KV caches on disk, so that a chat that is reopened costs no prefill.
 //!
-//! A block is a file that is written once, under a key that stands for everything its bits depend on. It holds its key and
-//! a checksum; what does not agree in every byte is removed and counts as not held. Each chat has a list of the keys that
-//! it uses: chats share blocks, and a block goes with the last chat that uses it. Above the budget the blocks that were
-//! unused for longest go, and of a sequence its end first, because a block is of no use without those before it.
+//! A block is a file that is written once, under a key that covers everything its bits depend on. It holds its key and
+//! a checksum; a damaged block is removed and counts as missing. Each chat has a list of the keys that it uses: chats
+//! share blocks, and a block is removed with the last chat that uses it. Above the budget the least recently used
+//! blocks are evicted (LRU), and of a sequence its end first, because a block is useless without those before it.
 
 #![warn(missing_docs)]
 

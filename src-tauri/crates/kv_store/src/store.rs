@@ -15,10 +15,10 @@ use system::regular;
 use crate::key::BlockKey;
 use crate::{block_file, chat_list};
 
-/// From this age on, a temporary file was left by a process that ended: no block takes so long to write.
+/// Age from which a temporary file is stale: no block takes so long to write, so the process has ended.
 const ABANDONED: Duration = Duration::from_secs(60);
 
-/// A block, a list or a folder cannot be written or read.
+/// Error of a block, a list or a folder that cannot be written or read.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {source}", path.display())]
 pub struct KvStoreError {
@@ -35,7 +35,7 @@ impl KvStoreError {
         }
     }
 
-    /// Whether the disk is full.
+    /// Returns whether the disk is full.
     pub fn is_disk_full(&self) -> bool {
         use io::ErrorKind::{QuotaExceeded, StorageFull};
         matches!(self.source.kind(), StorageFull | QuotaExceeded)
@@ -46,22 +46,22 @@ impl KvStoreError {
 pub struct KvStore {
     blocks: PathBuf,
     lists: PathBuf,
-    /// Bytes that all blocks may take.
+    /// Maximum bytes of all blocks.
     budget: u64,
-    /// Bytes of the disk that stay free.
+    /// Free bytes to leave on the disk.
     reserve: u64,
-    /// Bytes that they take.
+    /// Bytes that the blocks take.
     bytes: u64,
-    /// The lists of chats that were used since the opening.
+    /// Lists of the chats that were used since the store was opened.
     of_chats: HashMap<u64, HashSet<BlockKey>>,
 }
 
-/// The folder of the blocks, to ask what is held while another thread has the [`KvStore`].
+/// Folder of the blocks, for lookups while another thread has the [`KvStore`].
 #[derive(Clone)]
 pub struct KvBlockFolder(PathBuf);
 
 impl KvBlockFolder {
-    /// Whether there is a file for the block.
+    /// Returns whether there is a file for the block.
     pub fn holds(&self, key: &BlockKey) -> bool {
         self.0.join(key.to_string()).is_file()
     }
@@ -76,11 +76,11 @@ struct StoredBlock {
 }
 
 impl KvStore {
-    /// Opens a folder, or makes it, and removes what is above the budget in bytes. Blocks are written only while the disk
+    /// Opens or creates a folder, and evicts blocks above the budget in bytes. Blocks are written only while the disk
     /// has `reserve` bytes beside them.
     ///
     /// # Errors
-    /// When the folder cannot be made.
+    /// Fails if the folder cannot be created.
     pub fn open(folder: &Path, budget: u64, reserve: u64) -> Result<KvStore, KvStoreError> {
         let (blocks, lists) = (folder.join("blocks"), folder.join("chats"));
         for folder in [folder, &blocks, &lists] {
@@ -108,19 +108,19 @@ impl KvStore {
         self.lists.join(chat.to_string())
     }
 
-    /// Whether there is a file for the block.
+    /// Returns whether there is a file for the block.
     pub fn holds(&self, key: &BlockKey) -> bool {
         self.path(key).is_file()
     }
 
-    /// The folder of the blocks, for other threads.
+    /// Returns the folder of the blocks, for other threads.
     pub fn blocks(&self) -> KvBlockFolder {
         KvBlockFolder(self.blocks.clone())
     }
 
-    /// Passes the content of a sequence's blocks from the one at `first` on to `each`, up to the first that is not held in
-    /// every byte, or that `each` refuses. A block is read and checked while `each` works on the one before. All of them
-    /// count as used, with those before.
+    /// Passes the content of a sequence's blocks from the one at `first` on to `each`, up to the first that is missing
+    /// or damaged, or that `each` refuses. A block is read and checked while `each` works on the one before. All of
+    /// them, and those before `first`, count as used.
     pub fn load(&self, keys: &[BlockKey], first: usize, each: &mut dyn FnMut(&[u8]) -> bool) {
         let now = SystemTime::now();
         self.touch_all(&keys[..first.min(keys.len())], now);
@@ -132,7 +132,7 @@ impl KvStore {
             let (found, received) = sync_channel(1);
             let ahead = thread::Builder::new().name("kv-store".into());
             let spawned = ahead.spawn_scoped(scope, move || {
-                // An error means that `each` has refused one.
+                // An error means that `each` has refused a block.
                 blocks().try_for_each(|block| found.send(block)).ok();
             });
             if let Err(error) = spawned {
@@ -153,7 +153,7 @@ impl KvStore {
             }
             Ok(None) => {
                 tracing::warn!(file = %path.display(), "a damaged block of the KV cache was removed");
-                // One that stays is found damaged again.
+                // If it cannot be removed, it is found damaged again.
                 let _ = fs::remove_file(&path);
                 None
             }
@@ -166,11 +166,11 @@ impl KvStore {
         }
     }
 
-    /// Keeps the block of the last of a sequence's keys, and counts it as used by `chat`, with those before. A block is
-    /// not written where its sequence alone takes more than the budget: it would be the first to be evicted.
+    /// Stores the block of the last of a sequence's keys, and counts it and those before as used by `chat`. A block is
+    /// not written if its sequence alone exceeds the budget: it would be the first to be evicted.
     ///
     /// # Errors
-    /// When it cannot be written. Where the disk is full, half of the blocks are removed.
+    /// Fails if it cannot be written. If the disk is full, half of the blocks are removed.
     pub fn store(
         &mut self,
         chat: u64,
@@ -204,20 +204,20 @@ impl KvStore {
         if self.has_less_than(needed) {
             return Err(KvStoreError::at(&path)(io::ErrorKind::StorageFull.into()));
         }
-        // First, so that no block is without a chat that it is erased with.
+        // The list comes first, so that every block has a chat that it is erased with.
         self.list_block(chat, key)?;
         block_file::write(&path, key, content).map_err(KvStoreError::at(&path))
     }
 
-    /// Whether the disk has less free space. Where that is not known, writing shows it.
+    /// Returns whether the disk has less free space. If that is unknown, the write shows it.
     fn has_less_than(&self, bytes: u64) -> bool {
         fs4::available_space(&self.blocks).is_ok_and(|free| free < bytes)
     }
 
-    /// Removes half of the blocks where the disk has less free space than the reserve.
+    /// Removes half of the blocks if the disk has less free space than the reserve.
     ///
     /// # Errors
-    /// When too many of them cannot be removed.
+    /// Fails if too many of them cannot be removed.
     pub fn make_room(&mut self) -> Result<(), KvStoreError> {
         if self.has_less_than(self.reserve) {
             self.evict_to(self.bytes / 2)?;
@@ -228,7 +228,7 @@ impl KvStore {
     /// Counts the block of the last of a sequence's keys as used by `chat`, with those before.
     ///
     /// # Errors
-    /// When the chat's list cannot be written. Where the disk is full, half of the blocks are removed.
+    /// Fails if the chat's list cannot be written. If the disk is full, half of the blocks are removed.
     pub fn claim(&mut self, chat: u64, keys: &[BlockKey]) -> Result<(), KvStoreError> {
         let Some(key) = keys.last() else {
             return Ok(());
@@ -263,17 +263,17 @@ impl KvStore {
         written
     }
 
-    /// The blocks of the start of a sequence are used.
+    /// Marks the blocks of the start of a sequence as used.
     fn touch_all(&self, keys: &[BlockKey], now: SystemTime) {
         for (rank, key) in keys.iter().enumerate() {
             touch(&self.path(key), used(now, rank));
         }
     }
 
-    /// Erases the blocks that none of these chats uses, or that only a list names that cannot be read.
+    /// Erases the blocks that none of these chats uses, including those that only an unreadable list names.
     ///
     /// # Errors
-    /// When a list cannot be read, or a block cannot be removed, after all others.
+    /// Fails if a list cannot be read, or a block cannot be removed; all others are erased first.
     pub fn retain_chats(&mut self, chats: &[u64]) -> Result<(), KvStoreError> {
         let mut used = HashSet::new();
         let mut gone = Vec::new();
@@ -297,14 +297,14 @@ impl KvStore {
         let blocks = self.stored()?;
         let unused = |block: &&StoredBlock| block.key.is_none_or(|key| !used.contains(&key));
         let unused = blocks.iter().filter(unused).map(|block| &block.path);
-        // The lists go last: where this ends in between, it goes on the next time.
+        // The lists go last: if the process ends in between, the next call finishes.
         let removed: Vec<_> = unused.chain(&gone).map(|path| remove(path)).collect();
         self.of_chats.retain(|chat, _| chats.contains(chat));
         self.bytes = self.stored()?.iter().map(|block| block.bytes).sum();
         removed.into_iter().collect::<Result<(), _>>().and(unread)
     }
 
-    /// Removes blocks until they take no more than `most`, which is an error where too many of them cannot be removed.
+    /// Evicts blocks until they take no more than `most`; an error if too many of them cannot be removed.
     fn evict_to(&mut self, most: u64) -> Result<(), KvStoreError> {
         let mut blocks = self.stored()?;
         self.bytes = blocks.iter().map(|block| block.bytes).sum();
@@ -322,7 +322,7 @@ impl KvStore {
         stuck
     }
 
-    /// All blocks. What processes that ended have left is removed.
+    /// Lists all blocks, and removes temporary files of processes that have ended.
     fn stored(&self) -> Result<Vec<StoredBlock>, KvStoreError> {
         let mut blocks = Vec::new();
         for entry in entries(&self.blocks)? {
@@ -358,7 +358,7 @@ fn entries(folder: &Path) -> Result<Vec<fs::DirEntry>, KvStoreError> {
     listed.map_err(KvStoreError::at(folder))
 }
 
-/// Removes a file that may be gone.
+/// Removes a file that may not exist any more.
 fn remove(path: &Path) -> Result<(), KvStoreError> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(KvStoreError::at(path)(error)),
@@ -366,18 +366,19 @@ fn remove(path: &Path) -> Result<(), KvStoreError> {
     }
 }
 
-/// Bytes that are left of a budget when it was exceeded: less, so that not every block that is stored evicts one.
+/// Returns the bytes to keep once a budget is exceeded: less than the budget, so that not every stored block evicts
+/// one.
 fn after_eviction(budget: u64) -> u64 {
     budget / 10 * 9
 }
 
-/// When the block with `rank` blocks before it counts as used in a sequence that is used `now`: the later, the earlier, so
-/// that of a sequence the end is evicted first.
+/// Returns the time of use of the block with `rank` blocks before it, in a sequence that is used `now`: earlier blocks
+/// get later times, so that the end of a sequence is evicted first.
 fn used(now: SystemTime, rank: usize) -> SystemTime {
     now - Duration::from_millis(u64::try_from(rank).unwrap_or(u64::MAX).min(1 << 20))
 }
 
-/// Sets when a block was used. Without it the block is evicted too early.
+/// Sets the time of use. If that fails the block is evicted too early.
 fn touch(path: &Path, used: SystemTime) {
     let file = regular::open(path, File::options().append(true));
     if let Err(error) = file.and_then(|file| file.set_modified(used)) {

@@ -1,4 +1,4 @@
-//! Blocks as files: what is damaged is never used, what is shared stays, and what is erased is gone.
+//! Blocks as files: damaged ones are never used, shared ones stay, erased ones are gone.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use kv_store::{BlockKey, KvStore};
 use tempfile::TempDir;
 
 const BUDGET: u64 = 1 << 30;
-/// Longer than blocks of one sequence are apart in the order of eviction.
+/// Pause longer than the time between blocks of one sequence in the eviction order.
 const PAUSE: Duration = Duration::from_millis(5);
 
 fn keys(seed: u32, blocks: u32) -> Vec<BlockKey> {
@@ -34,7 +34,7 @@ fn fill(store: &mut KvStore, chat: u64, keys: &[BlockKey]) {
     fill_from(store, chat, keys, 0);
 }
 
-/// As [`fill`], with what is behind the first `held` blocks. Storing a block takes a while.
+/// Like [`fill`], for the blocks after the first `held`. Storing a block takes a while.
 fn fill_from(store: &mut KvStore, chat: u64, keys: &[BlockKey], held: usize) {
     for at in held..keys.len() {
         let stored = store.store(chat, &keys[..=at], &content(&keys[at]));
@@ -43,7 +43,7 @@ fn fill_from(store: &mut KvStore, chat: u64, keys: &[BlockKey], held: usize) {
     }
 }
 
-/// How many of these are held, in order.
+/// Returns how many of these are held, in order.
 fn loaded(store: &KvStore, keys: &[BlockKey]) -> usize {
     let mut count = 0;
     store.load(keys, 0, &mut |block| {
@@ -61,7 +61,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     all
 }
 
-/// Bytes of all blocks.
+/// Returns the bytes of all blocks.
 fn bytes(folder: &Path) -> u64 {
     let length = |path: &PathBuf| fs::metadata(path).expect("there").len();
     files(folder).iter().map(length).sum()
@@ -217,7 +217,7 @@ fn what_cannot_be_read_or_removed_does_not_stop_the_rest() {
     let mut store = open(folder.path());
     fill(&mut store, 1, &ours);
     fill(&mut store, 2, &theirs);
-    // No file can be read or removed where there is a folder.
+    // A folder in place of a file can be neither read nor removed.
     fs::create_dir(folder.path().join("chats/3")).expect("made");
     store.retain_chats(&[1, 3]).expect_err("a list is not read");
     assert_eq!((loaded(&store, &ours), loaded(&store, &theirs)), (3, 0));
@@ -257,7 +257,7 @@ fn a_chat_is_erased_with_what_only_it_uses() {
         store.claim(2, &keys[..held]).expect("claimed");
     }
     fill(&mut store, 3, &keys[3..]);
-    // A file that no list names, and one of no key.
+    // A file that no list names, and one that has no key for a name.
     let stray = folder.path().join("blocks/stray");
     fs::write(&stray, "x").expect("written");
     let mut store = open(folder.path());
@@ -383,7 +383,7 @@ fn killed_and_concurrent_processes_leave_only_whole_blocks() {
     );
 }
 
-/// Nothing waits for a pipe, and a device that has no end is not read.
+/// Pipes are not waited for, and an endless device is not read.
 #[cfg(unix)]
 #[test]
 fn what_is_not_a_file_is_left_alone() {
