@@ -1,8 +1,8 @@
-//! How far two sets of logits are apart.
+//! Distance between two sets of logits.
 
 use serde::{Deserialize, Serialize};
 
-/// How far logits are from those that they are compared with.
+/// Distance of logits from those that they are compared with.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Distance {
     /// Root mean square of the difference over the root mean square of the other logits.
@@ -14,7 +14,7 @@ pub struct Distance {
 }
 
 impl Distance {
-    /// The distance of logits `[positions][vocab]` from others of the same shape.
+    /// Returns the distance of logits `[positions][vocab]` from others of the same shape.
     pub fn between(logits: &[Vec<f32>], others: &[Vec<f32>]) -> Distance {
         let mut sum = DistanceSum::default();
         for (logits, others) in logits.iter().zip(others) {
@@ -24,7 +24,7 @@ impl Distance {
     }
 }
 
-/// A [`Distance`] that is summed up position by position.
+/// Running sum of a [`Distance`], position by position.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DistanceSum {
     error: f64,
@@ -35,7 +35,7 @@ pub struct DistanceSum {
 }
 
 impl DistanceSum {
-    /// Takes in the logits `[vocab]` of one position and those that they are compared with.
+    /// Adds the logits `[vocab]` of one position and those that they are compared with.
     pub fn add(&mut self, logits: &[f32], others: &[f32]) {
         for (&a, &b) in logits.iter().zip(others) {
             self.error += f64::from(a - b).powi(2);
@@ -46,7 +46,7 @@ impl DistanceSum {
         self.positions += 1;
     }
 
-    /// The distance so far; NaN where there is no position, or a logit is NaN or infinite.
+    /// Returns the distance so far; NaN if there is no position, or a logit is NaN or infinite.
     pub fn distance(&self) -> Distance {
         let positions = self.positions as f64;
         Distance {
@@ -67,7 +67,7 @@ pub struct TopToken {
 }
 
 impl TopToken {
-    /// The likeliest token by logits `[vocab]`, of several the last.
+    /// Returns the likeliest token by logits `[vocab]`, the last one of a tie.
     pub fn of(logits: &[f32]) -> TopToken {
         let ids = 0u32..;
         let likeliest = ids.zip(logits).max_by(|(_, a), (_, b)| a.total_cmp(b));
@@ -80,7 +80,7 @@ impl TopToken {
     }
 }
 
-/// Logarithms of the probabilities that logits `[vocab]` stand for.
+/// Returns the log-probabilities of logits `[vocab]`.
 pub fn log_softmax(logits: &[f32]) -> Vec<f64> {
     let peak = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
     let shifted = logits.iter().map(|&logit| f64::from(logit - peak));
@@ -88,7 +88,7 @@ pub fn log_softmax(logits: &[f32]) -> Vec<f64> {
     shifted.map(|logit| logit - log_sum).collect()
 }
 
-/// Kullback–Leibler divergence of `q` from `p`, both as logarithms.
+/// Returns the Kullback–Leibler divergence of `q` from `p`, both as logarithms.
 fn divergence(p: &[f64], q: &[f64]) -> f64 {
     p.iter().zip(q).map(|(p, q)| p.exp() * (p - q)).sum()
 }
@@ -113,7 +113,7 @@ mod tests {
         let kl = 0.75 * (0.75f64 / 0.5).ln() + 0.25 * (0.25f64 / 0.5).ln();
         assert!((distance.mean_kl - kl).abs() < 1e-7, "{distance:?}");
         assert!((distance.relative_error - 1.0).abs() < 1e-7);
-        // Of equal ones the last is taken.
+        // In a tie the last one is taken.
         assert_eq!(distance.top1, 0.0);
     }
 

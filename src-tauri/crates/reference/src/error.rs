@@ -2,7 +2,7 @@
 
 use std::io;
 
-/// Why the reference has no logits.
+/// Errors of the reference.
 #[derive(Debug, thiserror::Error)]
 pub enum ReferenceError {
     /// The file cannot be read.
@@ -14,15 +14,15 @@ pub enum ReferenceError {
     /// The model does not fit.
     #[error("candle needs {} MB of memory for this model, but only {} MB are free", needed >> 20, available >> 20)]
     Memory {
-        /// Bytes that opening and running it takes.
+        /// Bytes that opening and running it needs.
         needed: u64,
         /// Bytes that are free.
         available: u64,
     },
-    /// There is nothing to read.
+    /// The sequence is empty.
     #[error("no tokens to read")]
     Empty,
-    /// More tokens than the context holds.
+    /// The sequence is longer than the context.
     #[error("{tokens} tokens are more than the reference's context of {context}")]
     TooLong {
         /// Tokens of the sequence.
@@ -30,10 +30,10 @@ pub enum ReferenceError {
         /// Length of the context.
         context: usize,
     },
-    /// A token that the model does not have.
+    /// A token outside the vocabulary.
     #[error("the model has no token {id}; its ids end at {last}", last = vocab.saturating_sub(1))]
     UnknownToken {
-        /// The id that was to be read.
+        /// The id.
         id: u32,
         /// Tokens in the vocabulary.
         vocab: usize,
@@ -43,13 +43,13 @@ pub enum ReferenceError {
     Candle(#[from] candle_core::Error),
 }
 
-/// Why candle cannot compute a model, or would compute another one than the file describes.
+/// Reasons why candle cannot compute a model, or would compute another one than the file describes.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UnsupportedModel {
     /// Another architecture, or none.
     #[error("candle compares `smollm3`, `llama`, `qwen2` and `qwen3` models only")]
     Architecture,
-    /// One of several files.
+    /// The model is split into several files.
     #[error(
         "candle reads models in one file, and this one is in several; join them with llama.cpp's `llama-gguf-split --merge`"
     )]

@@ -79,7 +79,7 @@ impl ReferenceModel {
     /// progress to stdout.
     ///
     /// # Errors
-    /// When the file cannot be read, candle does not cover the model, or it does not fit.
+    /// Fails if the file cannot be read, candle does not cover the model, or it does not fit.
     ///
     /// # Panics
     /// candle may panic on a malformed file.
@@ -104,20 +104,21 @@ impl ReferenceModel {
         &self.outline
     }
 
-    /// Forgets the sequence.
+    /// Clears the sequence.
     pub fn reset(&mut self) {
         self.model.clear();
         self.position = 0;
         self.decoding = false;
     }
 
-    /// Reads `tokens` after those that were read before; logits `[vocab]` after the last of them.
+    /// Appends `tokens` to the sequence; returns the logits `[vocab]` after the last of them.
     ///
-    /// A prompt is read in passes of several tokens, and what follows a single token one by one, as candle demands.
+    /// A prompt is read in passes of several tokens; after a single token, further ones are read one by one, as candle
+    /// demands.
     ///
     /// # Errors
-    /// When there are no tokens, more than the context holds, one that is not in the vocabulary, or candle fails: then
-    /// the sequence is to be reset.
+    /// Fails if there are no tokens, more than the context holds, one that is not in the vocabulary, or if candle
+    /// fails: the sequence must then be reset.
     pub fn append(&mut self, tokens: &[u32]) -> Result<Vec<f32>, ReferenceError> {
         let ModelOutline { vocab, context, .. } = self.outline;
         let length = self.position + tokens.len();
@@ -145,10 +146,11 @@ impl ReferenceModel {
         Ok(logits.flatten_all()?.to_vec1()?)
     }
 
-    /// Logits `[vocab]` after every one of `tokens`, read from an empty cache one by one; `each` takes them in order.
+    /// Computes the logits `[vocab]` after every one of `tokens`, read from an empty cache one by one; `each` takes
+    /// them in order.
     ///
     /// # Errors
-    /// As [`ReferenceModel::append`].
+    /// Fails like [`ReferenceModel::append`].
     pub fn all_logits(
         &mut self,
         tokens: &[u32],

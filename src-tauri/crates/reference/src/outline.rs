@@ -1,4 +1,4 @@
-//! The header of a file, as far as candle depends on it.
+//! The part of a file's header that candle depends on.
 
 use std::fs::File;
 use std::path::Path;
@@ -7,12 +7,12 @@ use candle_core::quantized::gguf_file::{Content, Value};
 
 use crate::error::{ReferenceError, UnsupportedModel};
 
-/// Positions for which candle allocates its cache at once, and the longest sequence that is read here.
+/// Positions for which candle allocates its cache up front, and the longest sequence that is read here.
 pub const MOST_CONTEXT: usize = 4096;
 
 const EMBEDDING: &str = "token_embd.weight";
 const OWN_HEAD: &str = "output.weight";
-/// Memory beside all that is counted: activations, the threads' stacks, the allocator.
+/// Memory beyond what is counted: activations, the threads' stacks, the allocator.
 const OVERHEAD: u64 = 256 << 20;
 
 /// An architecture that candle runs.
@@ -53,7 +53,7 @@ pub struct ModelOutline {
     pub vocab: usize,
     /// The longest sequence in tokens: what the model was trained for, at most [`MOST_CONTEXT`].
     pub context: usize,
-    /// Bytes of memory that opening and running it takes, with a margin.
+    /// Bytes of memory that opening and running it needs, with a margin.
     pub memory: u64,
 }
 
@@ -61,7 +61,7 @@ impl ModelOutline {
     /// Reads the header of a GGUF file.
     ///
     /// # Errors
-    /// When it cannot be read, or candle does not cover the model.
+    /// Fails if it cannot be read, or candle does not cover the model.
     pub fn read(path: &Path) -> Result<ModelOutline, ReferenceError> {
         let mut file = File::open(path)?;
         let content = Content::read(&mut file)?;
@@ -88,7 +88,7 @@ impl ModelOutline {
         let kv_heads = header.dimension("attention.head_count_kv")?;
         let trained = header.dimension("context_length")?;
         if architecture == Family::SmolLm3 {
-            // candle reads it, though the embedding table decides.
+            // candle requires the key, though the embedding table decides.
             header.dimension("vocab_size")?;
         }
         let head_dim = match header.optional("attention.key_length")? {
@@ -118,7 +118,7 @@ impl ModelOutline {
             let factors = factors.iter().map(|&factor| size(factor));
             factors.fold(1, u64::saturating_mul)
         };
-        // In f32, twice while the output matrix is made of it; and that in 8 bits with a scale for each 32 values.
+        // f32, twice while the output matrix is made of it; the matrix in 8 bits with a scale for each 32 values.
         let table = product(&[vocab, embedding]);
         let tables = table.saturating_mul(8).saturating_add(table / 32 * 34);
         let cache = product(&[layers, kv_heads, head_dim, 2, 4, MOST_CONTEXT]);
@@ -159,7 +159,7 @@ impl OutlineKeys<'_> {
         UnsupportedModel::Dimension(self.key(name))
     }
 
-    /// Refuses tensors that change the result and that candle leaves out.
+    /// Refuses tensors that change the result and that candle ignores.
     fn check_tensors(&self) -> Result<(), UnsupportedModel> {
         let has = |name: &str| self.content.tensor_infos.contains_key(name);
         match self.architecture {
@@ -234,7 +234,7 @@ impl OutlineKeys<'_> {
         self.sizes().fold(0, u64::saturating_add)
     }
 
-    /// It is held twice while it is read.
+    /// Returns the size of the largest tensor, which is held twice while it is read.
     fn largest_tensor(&self) -> u64 {
         self.sizes().max().unwrap_or(0)
     }

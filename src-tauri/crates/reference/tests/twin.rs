@@ -84,7 +84,7 @@ fn candle_agrees_with_the_engine_on_other_architectures() {
             "{model}: {found:?}"
         );
     }
-    // candle leaves out what Llama 3.1 and later have.
+    // candle lacks the position scaling of Llama 3.1 and later.
     let opened = ReferenceModel::open(&folder.join("tiny-llama-q8_0.gguf"), None).map(|_| ());
     let Err(ReferenceError::Unsupported(UnsupportedModel::Tensor(name))) = opened else {
         panic!("{opened:?}");
