@@ -1,4 +1,4 @@
-//! A model under measurement: its cache filled with arbitrary tokens, and medians of what is timed.
+//! A model under measurement: its cache filled with arbitrary tokens, and medians of the timings.
 
 use std::sync::atomic::AtomicBool;
 

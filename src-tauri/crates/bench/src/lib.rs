@@ -23,7 +23,7 @@ pub use on_gpu::{GpuReport, KernelReport};
 pub use repeats::SpeculativeReport;
 pub use synthetic::{Synthetic, SyntheticError, UnknownShape, synthetic};
 
-/// What to measure.
+/// Parameters of a measurement.
 #[derive(Clone, Debug)]
 pub struct BenchParams {
     /// Tokens of the prompt; 0 skips prefill.
@@ -34,7 +34,7 @@ pub struct BenchParams {
     pub depth: usize,
     /// Tokens of the chat before a follow-up; 0 skips it.
     pub chat: usize,
-    /// Whether to measure speculative decoding by prompt lookup.
+    /// True to measure speculative decoding by prompt lookup.
     pub lookup: bool,
     /// Runs of each measurement; the median counts.
     pub repeats: usize,
@@ -53,12 +53,12 @@ impl Default for BenchParams {
     }
 }
 
-/// What was measured. Rates in tokens per second; `None` for what was skipped.
+/// Results of a measurement. Rates in tokens per second; `None` for what was skipped.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct BenchReport {
     /// The model's name.
     pub model: String,
-    /// How most of its weights are stored.
+    /// Storage type of most of its weights.
     pub quantisation: String,
     /// Tokens of the prompt.
     pub prompt: usize,
@@ -128,7 +128,7 @@ pub enum BenchError {
 pub struct FollowUp {
     /// Tokens of the prompt.
     pub prompt: usize,
-    /// Of these, tokens found in the cache.
+    /// Prompt tokens found in the cache.
     pub cached: usize,
     /// Time to first token in seconds: rendering, encoding and prefill of the prompt, and sampling.
     pub first_token_s: f64,
@@ -140,7 +140,7 @@ const VOCABULARY: usize = 128_256;
 /// Measures prefill and decoding of arbitrary tokens. Leaves an empty cache.
 ///
 /// # Errors
-/// When depth, prompt and generated tokens do not fit into the context, or the device fails.
+/// Fails if depth, prompt and generated tokens do not fit into the context, or the device fails.
 pub fn run(engine: &mut Engine, params: &BenchParams) -> Result<BenchReport, BenchError> {
     Instrument { engine }.run(params)
 }
@@ -252,7 +252,7 @@ impl Instrument<'_> {
         };
         let before = self.engine.prompt(&conversation)?;
         self.fill(&before.ids)?;
-        // Short: the vocabulary of a synthetic model has a token per byte, a trained one has a token per word.
+        // Short, since the vocabulary of a synthetic model has a token per byte; a trained one has a token per word.
         let text = "Which of them matters most, and why?";
         conversation.messages.push(question(text));
         let started = Instant::now();

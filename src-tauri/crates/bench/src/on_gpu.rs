@@ -36,7 +36,7 @@ pub struct KernelReport {
     pub each_us: Option<f64>,
     /// Bytes read over time, in 10⁹ per second.
     pub gb_s: Option<f64>,
-    /// That over the bandwidth of the device.
+    /// Achieved rate over the bandwidth of the device.
     pub bandwidth_used: Option<f64>,
 }
 

@@ -1,5 +1,5 @@
-//! Speedup of speculative decoding on texts that are fixed in advance: the model evaluates each token at its real
-//! cost, and a script replaces the sampled answer.
+//! Speedup of speculative decoding on fixed texts: the model evaluates each token at its real cost, and a script
+//! replaces the sampled answer.
 
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
@@ -29,7 +29,7 @@ pub struct SpeculativeReport {
     pub ratio: f64,
     /// Tokens drafted.
     pub drafted: usize,
-    /// Of these, the accepted ones.
+    /// Drafted tokens that were accepted.
     pub accepted: usize,
 }
 

@@ -12,11 +12,11 @@ use engine::run::random::Random;
 use engine::{ModelFile, OpenError};
 use half::f16;
 
-/// A model of random weights with the shape named `spec`, such as `smollm3-3b-q4_k_m`. The same seed makes the same
-/// weights.
+/// Makes a model of random weights with the shape named `spec`, such as `smollm3-3b-q4_k_m`. The same seed makes the
+/// same weights.
 ///
 /// # Errors
-/// When there is no such shape.
+/// Fails if there is no such shape.
 pub fn synthetic(spec: &str, seed: u64) -> Result<ModelFile, SyntheticError> {
     let source = Synthetic::new(spec, seed)?;
     let gguf = source.metadata().map_err(OpenError::from)?;
@@ -112,10 +112,10 @@ pub struct Synthetic {
 }
 
 impl Synthetic {
-    /// The model that `spec` names.
+    /// Returns the model that `spec` names.
     ///
     /// # Errors
-    /// When there is none.
+    /// Fails if there is none.
     pub fn new(spec: &str, seed: u64) -> Result<Synthetic, UnknownShape> {
         let unknown = || UnknownShape(spec.to_owned());
         let shape = SHAPES
@@ -133,7 +133,7 @@ impl Synthetic {
         })
     }
 
-    /// A GGUF image with the metadata and no tensors.
+    /// Returns a GGUF image with the metadata and no tensors.
     ///
     /// # Errors
     /// Never, as the tests show.
@@ -144,7 +144,7 @@ impl Synthetic {
     /// Writes the whole model as a GGUF file, tensor by tensor.
     ///
     /// # Errors
-    /// When `out` cannot be written to.
+    /// Fails if `out` cannot be written to.
     pub fn write(&self, out: &mut dyn Write) -> io::Result<()> {
         let tensors = required_tensors(&self.config);
         let describe = |tensor: &TensorShape| {
