@@ -1,4 +1,4 @@
-//! Addresses that were typed in.
+//! Addresses that the user types in.
 
 use std::path::{Path, PathBuf};
 
@@ -7,27 +7,27 @@ use url::Url;
 use crate::hub::HUB;
 use crate::request::{Destination, DownloadRequest, is_file_name, is_repository_name};
 
-/// Where files of typed addresses go.
+/// Folders for the files of typed addresses.
 #[derive(Debug, Clone)]
 pub struct Places {
     /// The hub's cache.
     pub hub: PathBuf,
     /// The hub's address, or that of a mirror.
     pub endpoint: String,
-    /// A folder of the user's, in place of the cache. Files that are not on the hub need it.
+    /// Folder of the user, in place of the cache. Files that are not on the hub need it.
     pub folder: Option<PathBuf>,
 }
 
-/// Why an address is not downloaded from. Each is a sentence for the user.
+/// Reasons for refusing an address. Each is a sentence for the user.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AddressError {
     /// Not an address.
     #[error("This is not an address: it should begin with https://.")]
     Form,
-    /// Not encrypted, or not the web's.
+    /// Neither https nor http on the loopback.
     #[error("An address has to begin with https://; http:// is for servers on this computer only.")]
     Scheme,
-    /// It has a name and a password before the host.
+    /// It has credentials before the host.
     #[error("An address with a name or a password in it is not accepted.")]
     Password,
     /// Not a model.
@@ -35,17 +35,17 @@ pub enum AddressError {
         "This address does not lead to a GGUF file. On Hugging Face, open the file's page and copy its address, which ends in .gguf."
     )]
     NotGguf,
-    /// It is not on the hub, and no folder was named.
+    /// It is not on the hub, and no folder was given.
     #[error("A file that is not on Hugging Face needs a folder to go to.")]
     NoFolder,
 }
 
 impl DownloadRequest {
-    /// What an address names: a file of the hub by the address of the file or of its page, or a file elsewhere. Size and
+    /// Parses an address: a file of the hub, by the address of the file or of its page, or a file elsewhere. Size and
     /// SHA-256 are not known yet.
     ///
     /// # Errors
-    /// Why the address is not accepted.
+    /// Returns the reason for which the address is refused.
     pub fn of_address(text: &str, places: &Places) -> Result<Self, AddressError> {
         let mut url = parse_address(text.trim())?;
         url.set_fragment(None);
@@ -86,10 +86,10 @@ impl DownloadRequest {
     }
 }
 
-/// An address that may be downloaded from: encrypted, or of this computer.
+/// Parses an address that may be downloaded from: encrypted, or of this computer.
 ///
 /// # Errors
-/// Why the address is not accepted.
+/// Returns the reason for which the address is refused.
 pub fn parse_address(text: &str) -> Result<Url, AddressError> {
     let url = Url::parse(text).map_err(|_| AddressError::Form)?;
     let is_allowed = match url.scheme() {
@@ -106,7 +106,7 @@ pub fn parse_address(text: &str) -> Result<Url, AddressError> {
     Ok(url)
 }
 
-/// Whether an address is of this computer.
+/// Returns whether an address is of this computer.
 pub fn is_loopback(url: &Url) -> bool {
     match url.host() {
         Some(url::Host::Domain(name)) => name == "localhost",
@@ -162,7 +162,8 @@ fn is_gguf(name: &str) -> bool {
     name.to_ascii_lowercase().ends_with(".gguf")
 }
 
-/// A part of a path without its percent-encoding; what cannot be decoded stays, and is then no name of a file.
+/// Decodes the percent-encoding of a path segment. One that cannot be decoded is left as it is, and is then no file
+/// name.
 fn decoded(part: &str) -> String {
     let mut bytes = Vec::with_capacity(part.len());
     let mut rest = part.as_bytes();

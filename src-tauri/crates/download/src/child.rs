@@ -10,16 +10,16 @@ use std::thread;
 use crate::event::DownloadEvent;
 use crate::request::{DownloadRequest, PAUSE};
 
-/// A line of the child longer than this is not one.
+/// Length limit of a line of the child; a longer one is not an event.
 const LONGEST_LINE: u64 = 1 << 16;
 
-/// `goldcrest-fetch`, which lies beside the program that runs. Never one from the PATH.
+/// Returns the path of `goldcrest-fetch` beside the running program, never one from the PATH.
 ///
 /// # Errors
-/// Where the running program does not know its own path, or no such file is beside it.
+/// Fails if the running program does not know its own path, or no such file is beside it.
 pub fn program() -> io::Result<PathBuf> {
     let name = format!("goldcrest-fetch{}", std::env::consts::EXE_SUFFIX);
-    // It may have been started by a link that lies elsewhere.
+    // The program may have been started by a link elsewhere.
     let program = std::env::current_exe()?.canonicalize()?;
     let program = program.with_file_name(name);
     if program.is_file() {
@@ -32,7 +32,7 @@ pub fn program() -> io::Result<PathBuf> {
     Err(io::Error::new(io::ErrorKind::NotFound, missing))
 }
 
-/// A running download. Dropping it pauses it: what was written stays for a resume.
+/// A running download. Dropping it pauses it; what was written stays for a resume.
 #[derive(Debug)]
 pub struct Download {
     /// `None` after a pause.
@@ -40,11 +40,11 @@ pub struct Download {
 }
 
 impl Download {
-    /// Starts the program, and reports what it does on a thread of its own. The last report is `Done`, `Paused` or
+    /// Starts the program, and reports its events on a separate thread. The last report is `Done`, `Paused` or
     /// `Failed`, however the child ends.
     ///
     /// # Errors
-    /// Where the program cannot be started, or a path in the request is not UTF-8.
+    /// Fails if the program cannot be started, or a path in the request is not UTF-8.
     pub fn start(
         program: &Path,
         request: &DownloadRequest,
@@ -58,14 +58,14 @@ impl Download {
             return Err(io::Error::other("the child has no standard streams"));
         };
         thread::spawn(move || report(child, stdout, &on_event));
-        // A child that ended before it has read the line shows that by its last event.
+        // If the child ended before it has read the line, its last event shows it.
         let _ = stdin.write_all(line.as_bytes());
         Ok(Self {
             stdin: Mutex::new(Some(stdin)),
         })
     }
 
-    /// Stops it; `Paused` follows. What was written stays for a resume.
+    /// Pauses it; `Paused` follows. What was written stays for a resume.
     pub fn pause(&self) {
         let stdin = self
             .stdin
@@ -78,7 +78,7 @@ impl Download {
     }
 }
 
-/// Not in the terminal's group of processes: Ctrl+C there is for the parent, which then pauses the child.
+/// Runs in a process group of its own: Ctrl+C in the terminal is for the parent, which then pauses the child.
 fn command(program: &OsStr) -> Command {
     let mut command = Command::new(program);
     command
@@ -113,7 +113,7 @@ fn report(mut child: process::Child, stdout: impl Read, on_event: &impl Fn(Downl
             Ok(1..) => {}
             Ok(0) | Err(_) => break,
         }
-        // What is not an event is left out: the child's last event decides.
+        // Other lines are skipped: the child's last event decides.
         if let Ok(event) = serde_json::from_slice::<DownloadEvent>(&line)
             && !was_last
         {

@@ -3,10 +3,10 @@
 use std::io;
 use std::path::Path;
 
-/// Bytes that the user may still write to the disk of `folder`, or of the nearest folder above it that exists.
+/// Returns the bytes that the user may still write to the disk of `folder`, or of its nearest existing parent.
 ///
 /// # Errors
-/// Where no folder above it can be asked.
+/// Fails if none of its parents can be queried.
 pub fn free_bytes(folder: &Path) -> io::Result<u64> {
     let folder = std::path::absolute(folder)?;
     let mut last = io::Error::from(io::ErrorKind::NotFound);

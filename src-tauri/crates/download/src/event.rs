@@ -1,4 +1,4 @@
-//! What a download reports.
+//! Events of a download.
 
 use std::path::PathBuf;
 
@@ -14,59 +14,59 @@ use crate::request::DownloadRequest;
     rename_all_fields = "camelCase"
 )]
 pub enum DownloadEvent {
-    /// The request with what the server said of it: size, SHA-256, commit. A resume begins with this one.
+    /// The request completed with what the server reported: size, SHA-256, commit. A resume begins with this one.
     Resolved {
         /// The whole request.
         request: DownloadRequest,
     },
-    /// How far it is, a few times a second.
+    /// Progress, a few times a second.
     Progress {
-        /// Bytes that are on the disk.
+        /// Bytes on the disk.
         done: u64,
-        /// Bytes of the file, where that is known.
+        /// Size of the file, if known.
         total: Option<u64>,
-        /// The speed of the last seconds.
+        /// Speed over the last seconds.
         bytes_per_second: Option<f64>,
     },
-    /// The connection failed, and is tried again.
+    /// The connection failed, and is retried.
     Waiting {
-        /// Why, in a sentence.
+        /// Reason, in a sentence.
         message: String,
-        /// In how many seconds.
+        /// Seconds until the retry.
         seconds: u64,
     },
-    /// All is there, and its SHA-256 is computed.
+    /// The file is complete, and its SHA-256 is being computed.
     Verifying {
-        /// Bytes that were read.
+        /// Bytes hashed.
         done: u64,
         /// Bytes of the file.
         total: u64,
     },
-    /// The file is whole and verified.
+    /// The file is complete and verified.
     Done {
-        /// Where it is.
+        /// Path of the file.
         file: PathBuf,
         /// SHA-256 of its content, in lower case.
         sha256: String,
         /// Its size.
         bytes: u64,
     },
-    /// It was stopped, and what was written is on the disk.
+    /// It was stopped; what was written is on the disk.
     Paused {
-        /// Bytes that are on the disk.
+        /// Bytes on the disk.
         done: u64,
     },
     /// It ended without the file.
     Failed {
-        /// Why, and what to do, in a sentence or two.
+        /// Reason and remedy, in a sentence or two.
         message: String,
-        /// Whether what was written is kept for a resume.
+        /// True if what was written is kept for a resume.
         can_resume: bool,
     },
 }
 
 impl DownloadEvent {
-    /// Whether nothing comes after it.
+    /// Returns whether this is the last event of a download.
     pub fn is_last(&self) -> bool {
         matches!(
             self,

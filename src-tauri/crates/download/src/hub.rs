@@ -1,4 +1,4 @@
-//! Where Hugging Face's tools keep things, by the variables that they obey.
+//! Folders of Hugging Face's tools, by the environment variables that they obey.
 //!
 //! Source: `constants.py` of huggingface_hub 1.18.
 
@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 /// The hub's address.
 pub const HUB: &str = "https://huggingface.co";
 
-/// A variable of the environment.
+/// Lookup of an environment variable.
 type Environment<'a> = &'a dyn Fn(&str) -> Option<OsString>;
 
-/// The folder of the hub's cache: `HF_HUB_CACHE`, `HF_HOME/hub`, `XDG_CACHE_HOME/huggingface/hub`, or
+/// Returns the folder of the hub's cache: `HF_HUB_CACHE`, `HF_HOME/hub`, `XDG_CACHE_HOME/huggingface/hub`, or
 /// `~/.cache/huggingface/hub`.
 pub fn hub_folder(environment: Environment<'_>, home: &Path) -> PathBuf {
     set(environment, "HF_HUB_CACHE")
@@ -22,7 +22,7 @@ pub fn hub_folder(environment: Environment<'_>, home: &Path) -> PathBuf {
         )
 }
 
-/// The file with the user's token, which `hf auth login` writes.
+/// Returns the file with the user's token, which `hf auth login` writes.
 pub fn hub_token_file(environment: Environment<'_>, home: &Path) -> PathBuf {
     set(environment, "HF_TOKEN_PATH").map_or_else(
         || hub_home(environment, home).join("token"),
@@ -30,7 +30,7 @@ pub fn hub_token_file(environment: Environment<'_>, home: &Path) -> PathBuf {
     )
 }
 
-/// The hub's address, or that of a mirror in `HF_ENDPOINT`, without a slash at its end.
+/// Returns the hub's address, or that of a mirror in `HF_ENDPOINT`, without a trailing slash.
 pub fn hub_endpoint(environment: Environment<'_>) -> String {
     let set = set(environment, "HF_ENDPOINT").and_then(|it| it.into_string().ok());
     let endpoint = set.as_deref().map(str::trim).unwrap_or(HUB);
@@ -50,7 +50,7 @@ fn set(environment: Environment<'_>, name: &str) -> Option<OsString> {
     environment(name).filter(|value| !value.is_empty())
 }
 
-/// `~` stands for the home folder, as it does for Hugging Face's tools.
+/// Expands `~` to the home folder, as Hugging Face's tools do.
 fn expanded(path: OsString, home: &Path) -> PathBuf {
     let path = PathBuf::from(path);
     match path.strip_prefix("~") {

@@ -1,7 +1,7 @@
-//! Downloads of model files: what the app says to `goldcrest-fetch`, what that answers, and where a file is kept.
+//! Downloads of model files: the protocol with `goldcrest-fetch`, and the paths of the files.
 //!
-//! Nothing here opens a network socket. A download is a child process ([`Download`]), which takes a [`DownloadRequest`] as
-//! a line of JSON on its stdin and writes a [`DownloadEvent`] per line to stdout.
+//! Nothing here opens a network socket. A download is a child process ([`Download`]), which takes a [`DownloadRequest`]
+//! as a line of JSON on its stdin and writes a [`DownloadEvent`] per line to stdout.
 
 #![warn(missing_docs)]
 

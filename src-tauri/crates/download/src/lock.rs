@@ -1,36 +1,36 @@
-//! One download of a file at a time, in all programs.
+//! A lock across programs: one download of a file at a time.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// How often a lock is taken whose file the holder before has just removed.
+/// Number of attempts to lock a file that the previous holder has just removed.
 const TRIES: usize = 10;
 
-/// Held while a file is downloaded. The system releases it when the process ends, however that ends.
+/// Lock that is held while a file is downloaded. The system releases it when the process ends, however that ends.
 #[derive(Debug)]
 pub struct FileLock {
     _file: File,
-    /// The lock's file, where that is removed with the lock.
+    /// Lock file, if it is removed with the lock.
     temporary: Option<PathBuf>,
 }
 
-/// Why a lock is not taken.
+/// Reasons for not getting a lock.
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
     /// Another process holds it.
     #[error("another program is downloading this file at the moment")]
     Held,
-    /// The lock's file cannot be made.
+    /// The lock file cannot be created.
     #[error(transparent)]
     File(#[from] io::Error),
 }
 
 impl FileLock {
-    /// Takes the lock on this file, which is made where it is not there and stays afterwards.
+    /// Takes the lock on this file, which is created if missing and stays afterwards.
     ///
     /// # Errors
-    /// Where another holds it, or the file cannot be made.
+    /// Fails if another process holds it, or the file cannot be created.
     pub fn take(path: &Path) -> Result<Self, LockError> {
         if let Some(folder) = path.parent() {
             make_folder(folder)?;
@@ -44,12 +44,12 @@ impl FileLock {
         Err(LockError::Held)
     }
 
-    /// Locks an open file. `None` where the holder before has removed it meanwhile: another may lock a new one.
+    /// Locks an open file. `None` if the previous holder has removed it meanwhile: another process may lock a new one.
     fn of(file: File, path: &Path) -> Result<Option<Self>, LockError> {
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Err(LockError::Held),
-            // Two downloads may then write the same file: each looks before it writes whether the file is its own.
+            // Two downloads may then write the same file: before a write, each checks that the file is its own.
             Err(TryLockError::Error(error)) if is_without_locks(&error) => {}
             Err(TryLockError::Error(error)) => return Err(error.into()),
         }
@@ -59,10 +59,10 @@ impl FileLock {
         }))
     }
 
-    /// The same on a file that is removed when the lock is released.
+    /// Takes the lock on a file that is removed when the lock is released.
     ///
     /// # Errors
-    /// Where another holds it, or the file cannot be made.
+    /// Fails if another process holds it, or the file cannot be created.
     pub fn take_temporary(path: &Path) -> Result<Self, LockError> {
         let mut lock = Self::take(path)?;
         lock.temporary = Some(path.to_owned());
@@ -73,20 +73,20 @@ impl FileLock {
 impl Drop for FileLock {
     fn drop(&mut self) {
         if let Some(path) = &self.temporary {
-            // A file that stays is of no harm: the next one locks it again.
+            // A leftover file is harmless: the next holder locks it again.
             let _ = fs::remove_file(path);
         }
     }
 }
 
-/// Whether this is what a file system without locks says, as some of the network are.
+/// Returns whether the file system has no locks, as some network file systems do not.
 fn is_without_locks(error: &io::Error) -> bool {
     const ENOLCK: i32 = if cfg!(target_os = "macos") { 77 } else { 37 };
     error.kind() == io::ErrorKind::Unsupported || cfg!(unix) && error.raw_os_error() == Some(ENOLCK)
 }
 
-/// Whether an open file is the one of this path, and not one that was removed or replaced since, nor one that a link leads
-/// to.
+/// Returns whether an open file is the one at this path, and not one that was removed or replaced since, nor one that a
+/// link points to.
 #[cfg(unix)]
 pub(crate) fn is_at(file: &File, path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
@@ -96,13 +96,13 @@ pub(crate) fn is_at(file: &File, path: &Path) -> bool {
     }
 }
 
-/// The standard library does not say here which file it is: whether there is one.
+/// Returns whether there is a file at this path: the standard library cannot identify files here.
 #[cfg(not(unix))]
 pub(crate) fn is_at(_: &File, path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|named| named.is_file())
 }
 
-/// A file to be written as the umask says, but never by all: a cache may be one of a group.
+/// Opens files with the umask's mode, but never writable by everyone: a cache may be shared by a group.
 pub(crate) fn shared_file() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true);
@@ -114,7 +114,7 @@ pub(crate) fn shared_file() -> OpenOptions {
     options
 }
 
-/// The same for a folder and those above it.
+/// Creates a folder and its parents, with the same mode.
 pub(crate) fn make_folder(path: &Path) -> io::Result<()> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);

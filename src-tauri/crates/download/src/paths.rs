@@ -1,12 +1,12 @@
-//! Where the parts of a download lie.
+//! Paths of the parts of a download.
 //!
-//! In the hub's cache as huggingface_hub has it (`file_download.py`): the content under `blobs/`, named after its SHA-256, a
-//! relative link to it under `snapshots/COMMIT/`, the commit of a branch in `refs/BRANCH`, and the lock under `.locks/`,
-//! which huggingface_hub takes too. From version 1.18 on it keeps its own incomplete files under names that no other process
-//! uses; an older one goes on with ours, and does not verify it.
+//! In the hub's cache, as huggingface_hub lays it out (`file_download.py`): the content under `blobs/`, named after its
+//! SHA-256; a relative link to it under `snapshots/COMMIT/`; the commit of a branch in `refs/BRANCH`; and the lock
+//! under `.locks/`, which huggingface_hub takes too. From version 1.18 on it keeps its own incomplete files under names
+//! that no other process uses; an older one resumes ours, and does not verify it.
 //!
-//! In a folder of the user's what is not whole has a name with the beginning of its SHA-256, so that it is no other
-//! download's and no file of the user's.
+//! In a folder of the user's, an incomplete file has the beginning of its SHA-256 in its name, so that it clashes
+//! neither with another download nor with a file of the user's.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -19,14 +19,14 @@ use crate::request::{Destination, DownloadRequest, RequestError, is_commit};
 /// The paths of one download.
 #[derive(Debug, Clone)]
 pub struct DownloadPaths {
-    /// The content, when it is whole and verified.
+    /// The content, once it is complete and verified.
     content: PathBuf,
     incomplete: PathBuf,
     lock: PathBuf,
     snapshot: Option<CachedFile>,
 }
 
-/// How the hub's cache names a content.
+/// Names of a content in the hub's cache.
 #[derive(Debug, Clone)]
 struct CachedFile {
     repository: PathBuf,
@@ -36,10 +36,10 @@ struct CachedFile {
 }
 
 impl DownloadPaths {
-    /// Those of a request of which hash and commit are known.
+    /// Returns the paths of a request whose hash and commit are known.
     ///
     /// # Errors
-    /// Where they are not, or a name leads out of its folder.
+    /// Fails if they are not known, or a name leads out of its folder.
     pub fn of(request: &DownloadRequest) -> Result<Self, RequestError> {
         request.check_names()?;
         let hash = request.hash()?;
@@ -75,7 +75,7 @@ impl DownloadPaths {
         }
     }
 
-    /// The folder in which the download is written, as a person would name it.
+    /// Returns the folder in which the download is written, as a person would name it.
     pub fn folder(&self) -> &Path {
         match &self.snapshot {
             Some(snapshot) => &snapshot.repository,
@@ -83,7 +83,7 @@ impl DownloadPaths {
         }
     }
 
-    /// The path by which the whole file is opened.
+    /// Returns the path by which the complete file is opened.
     pub fn file(&self) -> PathBuf {
         match &self.snapshot {
             Some(snapshot) => snapshot.pointer(),
@@ -91,14 +91,14 @@ impl DownloadPaths {
         }
     }
 
-    /// Whether a file of this name that is not ours to replace may be there: in a folder of the user's, but not in the
-    /// cache, whose files are named after their content.
+    /// Returns whether the target may be a file of the user's, which must not be replaced: true in a folder of the
+    /// user's, false in the cache, whose files are named after their content.
     pub fn is_of_user(&self) -> bool {
         self.snapshot.is_none()
     }
 
-    /// What is there already under this name, whose content nobody has verified yet. In a folder of the user's it may be
-    /// something else than a file.
+    /// Returns the existing path of this name, whose content nobody has verified yet. In a folder of the user's it may
+    /// be something other than a file.
     pub fn existing(&self) -> Option<PathBuf> {
         let is_there = |path: &PathBuf| match &self.snapshot {
             Some(_) => path.is_file(),
@@ -109,7 +109,7 @@ impl DownloadPaths {
             .find(is_there)
     }
 
-    /// What is written until it is whole.
+    /// Returns the path of the partial file.
     pub fn incomplete(&self) -> &Path {
         &self.incomplete
     }
@@ -117,7 +117,7 @@ impl DownloadPaths {
     /// Takes the lock of this download.
     ///
     /// # Errors
-    /// Where another process downloads the same file, or a folder cannot be written.
+    /// Fails if another process downloads the same file, or a folder cannot be written.
     pub fn take_lock(&self) -> Result<FileLock, LockError> {
         match &self.snapshot {
             Some(_) => FileLock::take(&self.lock),
@@ -125,10 +125,10 @@ impl DownloadPaths {
         }
     }
 
-    /// Opens the incomplete file to read and write, and makes it where it is not there.
+    /// Opens the partial file for reading and writing, and creates it if missing.
     ///
     /// # Errors
-    /// Where the folder cannot be written.
+    /// Fails if the folder cannot be written.
     pub fn open_incomplete(&self) -> io::Result<File> {
         if let Some(folder) = self.incomplete.parent() {
             make_folder(folder)?;
@@ -136,16 +136,16 @@ impl DownloadPaths {
         shared_file().truncate(false).open(&self.incomplete)
     }
 
-    /// Whether an open file is still the incomplete one, which another program may have removed or put in its place.
+    /// Returns whether an open file is still the partial file, which another program may have removed or replaced.
     pub fn is_incomplete(&self, file: &File) -> bool {
         is_at(file, &self.incomplete)
     }
 
-    /// Gives the verified content of the incomplete file its name, and returns the path by which it is opened. `branch` is
-    /// the one whose commit this is, where a branch was asked for.
+    /// Renames the verified partial file to its final name, and returns the path by which it is opened. `branch` is the
+    /// requested branch whose commit this is, if any.
     ///
     /// # Errors
-    /// Where the folder cannot be written, or is the user's and has a file of this name now (`AlreadyExists`).
+    /// Fails if the folder cannot be written, or is the user's and has a file of this name now (`AlreadyExists`).
     pub fn publish(&self, branch: Option<&str>) -> io::Result<PathBuf> {
         match &self.snapshot {
             Some(snapshot) => {
@@ -158,28 +158,28 @@ impl DownloadPaths {
         Ok(self.file())
     }
 
-    /// Makes the names by which the cache leads to a content that is there, and returns the path by which it is opened.
+    /// Creates the names by which the cache leads to an existing content, and returns the path by which it is opened.
     ///
     /// # Errors
-    /// Where the folder cannot be written, and the path does not lead there already.
+    /// Fails if the folder cannot be written, and the path does not lead there already.
     pub fn link(&self, branch: Option<&str>) -> io::Result<PathBuf> {
         let Some(snapshot) = &self.snapshot else {
-            // The other name of the file, where the program ended between the two steps of `rename_to_free`.
+            // The second name of the file, if the program ended between the two steps of `rename_to_free`.
             let _ = self.remove_incomplete();
             return Ok(self.file());
         };
         if self.content.is_file() {
             snapshot.point_to(&self.content, IfRefused::Copy, symlink)?;
         }
-        // A cache that cannot be written has no note of the branch, and all of the file.
+        // A cache that cannot be written lacks the note of the branch, but has the whole file.
         let _ = snapshot.write_ref(branch);
         Ok(self.file())
     }
 
-    /// Removes what was written and is not whole.
+    /// Removes the partial file.
     ///
     /// # Errors
-    /// Where the folder cannot be written.
+    /// Fails if the folder cannot be written.
     pub fn remove_incomplete(&self) -> io::Result<()> {
         match fs::remove_file(&self.incomplete) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -188,12 +188,12 @@ impl DownloadPaths {
     }
 }
 
-/// What is done with a content to which no link can be made, as huggingface_hub does it.
+/// Fallbacks for a content to which no link can be made, as in huggingface_hub.
 #[derive(Debug, Clone, Copy)]
 enum IfRefused {
-    /// The content is new: nothing else leads to it.
+    /// The content is new: nothing else refers to it.
     Move,
-    /// A pointer of another commit may lead to it.
+    /// A pointer of another commit may refer to it.
     Copy,
 }
 
@@ -203,7 +203,7 @@ impl CachedFile {
         folder.join(&self.file)
     }
 
-    /// The relative path from the pointer to a content. Windows resolves no `/` in a link.
+    /// Returns the relative path from the pointer to a content. Windows does not resolve `/` in a link.
     fn link_target(&self, content: &Path) -> PathBuf {
         let above = self.file.split('/').count() + 1;
         let mut target = PathBuf::from_iter(std::iter::repeat_n("..", above));
@@ -212,7 +212,7 @@ impl CachedFile {
         target
     }
 
-    /// Makes a relative link to the content; where links are not allowed the content itself comes here.
+    /// Creates a relative link to the content; if links are not allowed, the content itself goes here.
     fn point_to(
         &self,
         content: &Path,
@@ -240,8 +240,8 @@ impl CachedFile {
         }
     }
 
-    /// Notes the commit of a branch. A file that was asked for by its commit is noted as `main` where nothing is: offline,
-    /// Hugging Face's tools find a file by that alone.
+    /// Notes the commit of a branch. A file that was requested by its commit is noted as `main` if there is no such
+    /// note: offline, Hugging Face's tools find a file only by that.
     fn write_ref(&self, branch: Option<&str>) -> io::Result<()> {
         let path = self.repository.join("refs").join(branch.unwrap_or("main"));
         let is_current = match fs::read_to_string(&path) {
@@ -255,7 +255,7 @@ impl CachedFile {
         if let Some(folder) = path.parent() {
             make_folder(folder)?;
         }
-        // Not in `refs/`, where every file is a branch.
+        // Outside `refs/`, where every file is a branch.
         let name = format!(".{}.{}.tmp", self.commit, std::process::id());
         let temporary = self.repository.join(name);
         let mut file = shared_file().truncate(true).open(&temporary)?;
@@ -265,7 +265,7 @@ impl CachedFile {
     }
 }
 
-/// Renames a file to a name that is free: `rename` alone would replace what has appeared there.
+/// Renames a file to a name that must be free: `rename` alone would replace a file that has appeared there.
 fn rename_to_free(
     from: &Path,
     to: &Path,
@@ -279,7 +279,7 @@ fn rename_to_free(
     }
 }
 
-/// A second content, for which the disk needs room: where it has none, nothing stays of it.
+/// Copies a content if the disk has room for it; otherwise nothing is left of the copy.
 fn copy(content: &Path, to: &Path) -> io::Result<()> {
     if free_bytes(to)? < fs::metadata(content)?.len() {
         return Err(io::ErrorKind::StorageFull.into());
@@ -291,7 +291,7 @@ fn copy(content: &Path, to: &Path) -> io::Result<()> {
     })
 }
 
-/// Whether symbolic links cannot be made there, or not by this user.
+/// Returns whether symbolic links cannot be created there, or not by this user.
 fn is_link_refused(error: &io::Error) -> bool {
     // Windows: ERROR_INVALID_FUNCTION, ERROR_NOT_SUPPORTED, ERROR_PRIVILEGE_NOT_HELD.
     let is_refused_by_windows =
@@ -304,10 +304,11 @@ fn is_link_refused(error: &io::Error) -> bool {
         )
 }
 
-/// Bytes that are on the disk of a file that is not whole: what a resume begins with. `None` where there is none.
+/// Returns the bytes of a partial file, from which a resume begins; `None` if there is none.
 ///
 /// # Errors
-/// Where that cannot be known: the file cannot be asked, or its folder is not there, as on a drive that is not connected.
+/// Fails if that cannot be determined: the file cannot be queried, or its folder is missing, as on a drive that is not
+/// connected.
 pub fn incomplete_bytes(request: &DownloadRequest) -> io::Result<Option<u64>> {
     let Ok(paths) = DownloadPaths::of(request) else {
         return Ok(None);
@@ -321,13 +322,13 @@ pub fn incomplete_bytes(request: &DownloadRequest) -> io::Result<Option<u64>> {
     }
 }
 
-/// Removes what was written of a file that is not whole.
+/// Removes the partial file of a download.
 ///
 /// # Errors
-/// Where it is being downloaded (`ResourceBusy`), or the folder cannot be written.
+/// Fails if it is being downloaded (`ResourceBusy`), or the folder cannot be written.
 pub fn drop_incomplete(request: &DownloadRequest) -> io::Result<()> {
     let Ok(paths) = DownloadPaths::of(request) else {
-        // Of a file whose hash is not known nothing was written.
+        // Nothing was written of a file whose hash is not known.
         return Ok(());
     };
     if !paths.incomplete.exists() {
@@ -427,7 +428,7 @@ mod tests {
             io::ErrorKind::StorageFull
         );
         assert!(paths.content.is_file() && !paths.file().exists());
-        // A content that was there before stays for what else leads to it.
+        // A content that was there before stays: something else may refer to it.
         let refused = refuse(io::ErrorKind::PermissionDenied);
         snapshot
             .point_to(&paths.content, IfRefused::Copy, refused)
@@ -440,7 +441,7 @@ mod tests {
             .expect("moved");
         assert_eq!(paths.existing(), Some(paths.file()));
         assert_eq!(fs::read(paths.file()).expect("there"), b"content");
-        // A later link to a content that is not under `blobs/` leaves it there.
+        // A later link leaves a content outside `blobs/` where it is.
         paths.link(None).expect("nothing to link");
         assert_eq!(fs::read(paths.file()).expect("there"), b"content");
     }

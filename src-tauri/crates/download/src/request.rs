@@ -1,28 +1,28 @@
-//! What is downloaded, and where it goes.
+//! Requests: the file to download and its destination.
 
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-/// The line on the child's stdin that pauses a download. The end of stdin does the same.
+/// Line on the child's stdin that pauses a download. The end of stdin does the same.
 pub const PAUSE: &str = "pause";
 
-/// A file to be downloaded. Crosses to the child as one line of JSON.
+/// A file to download. Passed to the child as one line of JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DownloadRequest {
     /// An https address, or http on the loopback.
     pub url: String,
-    /// Where the file goes.
+    /// Destination of the file.
     pub destination: Destination,
-    /// Its size, where that is known. The child takes it from the hub otherwise.
+    /// Size, if known. Otherwise the child takes it from the hub.
     pub bytes: Option<u64>,
-    /// SHA-256 of its content in hexadecimal digits, where that is known. The child takes it from the hub otherwise; a file
+    /// SHA-256 of the content in hexadecimal digits, if known. Otherwise the child takes it from the hub; a file
     /// without one is not downloaded.
     pub sha256: Option<String>,
 }
 
-/// Where a file goes.
+/// Destination of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(
     tag = "kind",
@@ -34,26 +34,26 @@ pub enum Destination {
     HubCache {
         /// The cache's folder: see [`crate::hub_folder`].
         hub: PathBuf,
-        /// `owner/name`
+        /// Repository, as `owner/name`.
         repository: String,
-        /// A commit, or the name of a branch, of which the hub names the commit.
+        /// A commit, or the name of a branch, whose commit the hub returns.
         revision: String,
         /// The file's path in the repository.
         file: String,
     },
-    /// A folder of the user's.
+    /// A folder of the user.
     Folder {
-        /// The folder, made where it is not there.
+        /// The folder, created if missing.
         folder: PathBuf,
         /// The file's name in it.
         file: String,
     },
 }
 
-/// Why a request cannot be carried out as it is.
+/// Reasons why a request cannot be carried out as it is.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RequestError {
-    /// It would lead out of its folder.
+    /// The name leads out of its folder.
     #[error("{0:?} cannot be the name of a downloaded file")]
     File(String),
     /// Not `owner/name`.
@@ -62,7 +62,7 @@ pub enum RequestError {
     /// Not a commit; a branch is replaced by its commit before the file is written.
     #[error("{0:?} is not a commit of 40 hexadecimal digits")]
     Revision(String),
-    /// In the hub's cache a file is named after its hash.
+    /// Files in the hub's cache are named after their hash.
     #[error("the SHA-256 of the file is not known")]
     NoHash,
     /// Not 64 hexadecimal digits.
@@ -71,10 +71,10 @@ pub enum RequestError {
 }
 
 impl DownloadRequest {
-    /// The SHA-256 in lower case.
+    /// Returns the SHA-256 in lower case.
     ///
     /// # Errors
-    /// Where there is none, or it is not 64 hexadecimal digits.
+    /// Fails if there is none, or it is not 64 hexadecimal digits.
     pub fn hash(&self) -> Result<String, RequestError> {
         let hash = self.sha256.as_ref().ok_or(RequestError::NoHash)?;
         if is_sha256(hash) {
@@ -84,14 +84,14 @@ impl DownloadRequest {
         }
     }
 
-    /// The file's name, without the folders that it may have in a repository.
+    /// Returns the file's name, without its folders in the repository.
     pub fn file_name(&self) -> &str {
         let (Destination::HubCache { file, .. } | Destination::Folder { file, .. }) =
             &self.destination;
         file.rsplit('/').next().unwrap_or(file)
     }
 
-    /// Checks that the names in it lead nowhere else.
+    /// Checks that no name in it leads out of its folder.
     pub(crate) fn check_names(&self) -> Result<(), RequestError> {
         match &self.destination {
             Destination::HubCache {
@@ -121,12 +121,12 @@ impl DownloadRequest {
     }
 }
 
-/// Whether a revision is a commit and not the name of a branch.
+/// Returns whether a revision is a commit and not the name of a branch.
 pub fn is_commit(revision: &str) -> bool {
     is_hex(revision, 40)
 }
 
-/// Whether a text is a SHA-256 in hexadecimal digits.
+/// Returns whether a text is a SHA-256 in hexadecimal digits.
 pub fn is_sha256(text: &str) -> bool {
     is_hex(text, 64)
 }
@@ -136,7 +136,7 @@ pub(crate) fn is_repository_name(part: &str) -> bool {
     !part.is_empty() && !part.starts_with('.') && part.bytes().all(is_part)
 }
 
-/// A name that every file system takes, that is shown as it is, and that leads nowhere else.
+/// Returns whether every file system takes this name, it is displayed unchanged, and it leads to no other folder.
 pub(crate) fn is_file_name(name: &str) -> bool {
     const LONGEST: usize = 200;
     let is_forbidden =
@@ -148,7 +148,7 @@ pub(crate) fn is_file_name(name: &str) -> bool {
         && !name.contains(is_forbidden)
 }
 
-/// Returns whether a character has no form of its own, and may change the order of others: a name would look like another one.
+/// Returns whether a character is invisible and may reorder others: a name would look like another one.
 fn is_not_shown(c: char) -> bool {
     matches!(c,
         '\u{AD}' | '\u{61C}' | '\u{180E}' | '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}'
