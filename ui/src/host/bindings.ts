@@ -531,7 +531,7 @@ message: string;
 seconds: number } | 
 /**  All bytes are here, and their SHA-256 is being computed. */
 { state: "verifying"; 
-/**  Bytes that were read. */
+/**  Bytes hashed. */
 done: number; 
 /**  Bytes of the file. */
 total: number } | 
@@ -664,7 +664,7 @@ export type ImportedPresets = {
 	leftOut: string[],
 };
 
-/**  How keys and values are kept. */
+/**  Storage types of keys and values. */
 export type KvType = 
 /**  Half precision. */
 "f16" | 
@@ -1004,8 +1004,8 @@ export type ReadFrom = {
 /**  Who speaks. */
 export type Role = 
 /**
- *  A system message of the protocol, `/think` and `/system_override` included. What a user
- *  sets as instructions belongs in [`Conversation::instructions`].
+ *  A system message of the protocol, including `/think` and `/system_override`. Instructions of the user belong in
+ *  [`Conversation::instructions`].
  */
 "system" | 
 /**  The user. */
@@ -1015,10 +1015,7 @@ export type Role =
 /**  The result of a tool call. */
 "tool";
 
-/**
- *  How the next token is chosen. The defaults are those that SmolLM3's makers recommend, for models whose file names
- *  none.
- */
+/**  Sampling parameters. The defaults are those that SmolLM3's makers recommend, for models whose file gives none. */
 export type Sampling = {
 	/**
 	 *  Flattens (above 1) or sharpens the distribution; 0, and all below [`MIN_TEMPERATURE`], always takes the likeliest
@@ -1033,9 +1030,9 @@ export type Sampling = {
 	minP: number,
 	/**  Divides the logits of recent tokens (multiplies negative ones); 1 for none. */
 	repeatPenalty: number,
-	/**  How many recent tokens the penalty looks at. */
+	/**  Number of recent tokens that the penalty covers. */
 	repeatLastN: number,
-	/**  Makes answers repeatable; `None` draws a fresh one for each answer. */
+	/**  Seed that makes answers repeatable; `None` draws a new one for each answer. */
 	seed: number | null,
 };
 
@@ -1215,13 +1212,13 @@ export type StartState = { type: "ready" } | {
 export type Stats = {
 	/**  Tokens in the prompt. */
 	promptTokens: number,
-	/**  Of these, tokens that were in the cache already. */
+	/**  Prompt tokens found in the cache. */
 	cachedTokens: number,
 	/**  Tokens generated. */
 	tokens: number,
-	/**  Of these, tokens of thinking. */
+	/**  Generated tokens that are thinking. */
 	thinkingTokens: number,
-	/**  Why the thinking was ended; `None`: the model ended it, or did not think. */
+	/**  Reason for ending the thinking early; `None` if the model ended it, or did not think. */
 	thinkingCut: ThinkingCut | null,
 	/**  Time from the start to the first token, in milliseconds. */
 	firstTokenMs: number,
@@ -1231,9 +1228,9 @@ export type Stats = {
 	readPerSecond: number,
 	/**  Tokens drafted by prompt lookup. */
 	draftedTokens: number,
-	/**  Of these, tokens that the model accepted. */
+	/**  Drafted tokens that the model accepted. */
 	acceptedTokens: number,
-	/**  The seed that gives this answer again. */
+	/**  Seed that reproduces this answer. */
 	seed: number,
 };
 
@@ -1265,7 +1262,7 @@ export type Theme =
 /**  Dark. */
 "dark";
 
-/**  Why the thinking of an answer was ended before the model ended it. */
+/**  Reasons for ending the thinking of an answer before the model did. */
 export type ThinkingCut = 
 /**  It had [`thinking_budget`](crate::GenerateParams::thinking_budget) tokens. */
 "budget" | 

@@ -1,10 +1,10 @@
-//! What comes of a prompt.
+//! Events and results of a generation.
 
 use serde::{Deserialize, Serialize};
 
 use crate::prompt::Part;
 
-/// What happens while an answer is generated.
+/// Events of a generation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event<'a> {
     /// The prompt is being read.
@@ -22,12 +22,12 @@ pub enum Event<'a> {
         id: u32,
         /// The text that is complete with it: whole characters, sometimes none.
         piece: &'a str,
-        /// What the token belongs to.
+        /// Part of the output that the token belongs to.
         part: Part,
     },
 }
 
-/// Why an answer ended.
+/// Reasons for the end of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StopReason {
     /// The model ended its turn.
@@ -40,7 +40,7 @@ pub enum StopReason {
     Cancelled,
 }
 
-/// Why the thinking of an answer was ended before the model ended it.
+/// Reasons for ending the thinking of an answer before the model did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "specta", derive(specta::Type))]
 #[serde(rename_all = "kebab-case")]
@@ -51,7 +51,7 @@ pub enum ThinkingCut {
     AnswerNow,
 }
 
-/// The figures of an answer; of one that was continued, those of its last part.
+/// Figures of an answer; if it was continued, those of its last part.
 ///
 /// Stored and sent in camel case.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -61,16 +61,16 @@ pub struct Stats {
     /// Tokens in the prompt.
     #[cfg_attr(feature = "specta", specta(type = u32))]
     pub prompt_tokens: usize,
-    /// Of these, tokens that were in the cache already.
+    /// Prompt tokens found in the cache.
     #[cfg_attr(feature = "specta", specta(type = u32))]
     pub cached_tokens: usize,
     /// Tokens generated.
     #[cfg_attr(feature = "specta", specta(type = u32))]
     pub tokens: usize,
-    /// Of these, tokens of thinking.
+    /// Generated tokens that are thinking.
     #[cfg_attr(feature = "specta", specta(type = u32))]
     pub thinking_tokens: usize,
-    /// Why the thinking was ended; `None`: the model ended it, or did not think.
+    /// Reason for ending the thinking early; `None` if the model ended it, or did not think.
     pub thinking_cut: Option<ThinkingCut>,
     /// Time from the start to the first token, in milliseconds.
     pub first_token_ms: f64,
@@ -81,10 +81,10 @@ pub struct Stats {
     /// Tokens drafted by prompt lookup.
     #[cfg_attr(feature = "specta", specta(type = u32))]
     pub drafted_tokens: usize,
-    /// Of these, tokens that the model accepted.
+    /// Drafted tokens that the model accepted.
     #[cfg_attr(feature = "specta", specta(type = u32))]
     pub accepted_tokens: usize,
-    /// The seed that gives this answer again.
+    /// Seed that reproduces this answer.
     #[cfg_attr(feature = "specta", specta(type = u32))]
     pub seed: u64,
 }
@@ -92,7 +92,7 @@ pub struct Stats {
 /// The end of an answer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Finished {
-    /// Why it ended.
+    /// Reason for the end.
     pub reason: StopReason,
     /// Its figures.
     pub stats: Stats,

@@ -1,4 +1,4 @@
-//! What a model is given.
+//! Input of a model.
 
 use jiff::civil::Date;
 use serde::{Deserialize, Serialize};
@@ -9,8 +9,8 @@ use serde_json::Value;
 #[cfg_attr(feature = "specta", derive(specta::Type))]
 #[serde(rename_all = "kebab-case")]
 pub enum Role {
-    /// A system message of the protocol, `/think` and `/system_override` included. What a user
-    /// sets as instructions belongs in [`Conversation::instructions`].
+    /// A system message of the protocol, including `/think` and `/system_override`. Instructions of the user belong in
+    /// [`Conversation::instructions`].
     System,
     /// The user.
     User,
@@ -48,10 +48,10 @@ pub struct Turn {
     pub role: Role,
     /// The text, without thinking.
     pub text: String,
-    /// The thinking, without tags, where it is to be in the prompt.
+    /// Thinking without its tags, if it belongs in the prompt.
     pub thinking: Option<String>,
-    /// The ids exactly as this model generated them, thinking included: they go into the prompt
-    /// as they are, so that the cache of the last answer is used again.
+    /// Ids exactly as this model generated them, thinking included. They go into the prompt unchanged, so that the
+    /// cache of the last answer is reused.
     pub ids: Option<Vec<u32>>,
     /// A partial answer at the end of the conversation, to be continued.
     pub open: bool,
@@ -71,16 +71,16 @@ impl Turn {
     }
 }
 
-/// A conversation as the model is to see it.
+/// A conversation as the model sees it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Conversation {
     /// The messages, oldest first.
     pub messages: Vec<Turn>,
-    /// The user's own instructions, in place of the template's.
+    /// Instructions of the user, which replace the template's.
     pub instructions: Option<String>,
-    /// Whether the model is to think first. Without, earlier thinking is left out.
+    /// True if the model is to think first. Otherwise earlier thinking is left out.
     pub thinking: bool,
-    /// The date that the template writes; the same for a whole chat, so that its prompt never changes.
+    /// Date that the template writes; the same for a whole chat, so that its prompt never changes.
     pub today: Date,
     /// Function schemas on offer.
     pub tools: Vec<Value>,

@@ -11,7 +11,7 @@ pub enum DeviceRequest {
     Auto,
     /// The CPU.
     Cpu,
-    /// A GPU through Vulkan or Metal, by its id or the first that may be used.
+    /// A GPU through Vulkan or Metal: the one with this id, or the first usable one.
     Gpu(Option<String>),
 }
 

@@ -1,29 +1,29 @@
-//! What stands around the messages of a prompt.
+//! Token sequences around the messages of a prompt.
 
-/// What the prompts of a conversation have around their messages, so that each message can be encoded for itself: a
-/// prompt is the head, the messages with their openings (of the first one without), and the tail.
+/// Template tokens around the messages of a conversation, so that each message can be encoded by itself. A prompt is
+/// the head, the messages with their openings (the first one without), and the tail.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PromptFrame {
-    /// Whether the model is to think first.
+    /// True if the model is to think first.
     pub thinking: bool,
-    /// The system message, and what opens the first message.
+    /// The system message and the opening of the first message.
     pub head: Vec<u32>,
-    /// What closes the last message, and opens the answer.
+    /// Closing of the last message and opening of the answer.
     pub tail: Vec<u32>,
-    /// Of a user's message.
+    /// Frame of a user's message.
     pub user: MessageFrame,
-    /// Of an answer.
+    /// Frame of an answer.
     pub answer: MessageFrame,
 }
 
-/// What stands around a message.
+/// Template tokens and text around a message.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MessageFrame {
-    /// What closes the message before, and opens this one.
+    /// Closing of the message before and opening of this one.
     pub opening: Vec<u32>,
-    /// Text that is encoded together with the message's, before it.
+    /// Prefix that is encoded together with the message's text.
     pub before: String,
-    /// The same behind it.
+    /// Suffix that is encoded together with the message's text.
     pub after: String,
 }
 

@@ -1,7 +1,7 @@
 //! The types that a chat and an engine share, each defined once.
 //!
 //! A [`Conversation`] becomes a [`Prompt`]; with [`GenerateParams`] the prompt becomes [`Event`]s and, at the end,
-//! [`Finished`]. A [`DeviceRequest`] says what computes it. There is no behaviour here beyond names, ranges and defaults.
+//! [`Finished`]. A [`DeviceRequest`] selects the device. There is no behaviour here beyond names, ranges and defaults.
 
 #![warn(missing_docs)]
 

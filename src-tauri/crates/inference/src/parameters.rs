@@ -1,10 +1,10 @@
-//! The values of [`Sampling`](crate::Sampling) and [`GenerateParams`](crate::GenerateParams) that a person, a preset or a
-//! model's file may set: one table, from which the window, the stored settings, preset files, the keys of model files and
-//! the command line take names, ranges and hints.
+//! Values of [`Sampling`](crate::Sampling) and [`GenerateParams`](crate::GenerateParams) that a person, a preset or a
+//! model file may set: one table of names, ranges and hints for the window, the stored settings, preset files, the keys
+//! of model files and the command line.
 
 use serde::Serialize;
 
-/// A value of an answer that can be set. What the window gets of it is serialised.
+/// A value of an answer that can be set. The fields for the window are serialised.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Parameter {
     /// Its key in the settings and in preset files.
@@ -17,9 +17,9 @@ pub struct Parameter {
     pub min: f64,
     /// The largest value.
     pub max: f64,
-    /// The distance of neighbouring values in the window; only whole numbers are allowed where it is 1.
+    /// Distance of neighbouring values in the window; 1 allows whole numbers only.
     pub step: f64,
-    /// The value for models whose file names none.
+    /// Value for models whose file gives none.
     #[serde(skip)]
     pub default: Option<f64>,
     /// Its flag on the command line, without the dashes.
@@ -28,11 +28,11 @@ pub struct Parameter {
     /// Its key in a model file, as llama.cpp's converter writes it.
     #[serde(skip)]
     pub file_key: Option<&'static str>,
-    /// What it does, in a sentence or two.
+    /// Description in a sentence or two.
     pub hint: &'static str,
 }
 
-/// Below this temperature only the likeliest token is left, and 1/T grows beyond what an f32 holds.
+/// Lowest temperature: below it only the likeliest token is left, and 1/T exceeds the range of an f32.
 pub const MIN_TEMPERATURE: f32 = 0.001;
 
 /// The largest integer that all JSON readers agree on.
@@ -142,11 +142,11 @@ pub const THINKING_BUDGET: Parameter = Parameter {
     hint: "Most tokens to spend on thinking. Then the model answers.",
 };
 
-/// How tokens are chosen, in the order in which the window shows it.
+/// Sampling parameters, in the order of the window.
 pub const SAMPLING_PARAMETERS: [Parameter; 6] =
     [TEMPERATURE, TOP_P, TOP_K, MIN_P, REPEAT_PENALTY, SEED];
 
-/// All of them.
+/// All parameters.
 pub const PARAMETERS: [Parameter; 8] = [
     TEMPERATURE,
     TOP_P,
@@ -159,7 +159,7 @@ pub const PARAMETERS: [Parameter; 8] = [
 ];
 
 impl Parameter {
-    /// Returns whether it can have this value.
+    /// Returns whether this value is allowed.
     #[must_use]
     pub fn allows(&self, value: f64) -> bool {
         (self.rounded(self.min)..=self.rounded(self.max)).contains(&self.rounded(value))
@@ -167,7 +167,7 @@ impl Parameter {
             && !self.is_too_cold(value)
     }
 
-    /// The value that it can have and that is nearest to this one; NaN is no value.
+    /// Returns the allowed value that is nearest to this one; `None` for NaN.
     #[must_use]
     pub fn nearest(&self, value: f64) -> Option<f64> {
         let value = if self.is_whole() {
@@ -179,7 +179,7 @@ impl Parameter {
         (!value.is_nan()).then(|| value.clamp(self.min, self.max))
     }
 
-    /// The values that it can have, in words.
+    /// Describes the allowed values in words.
     #[must_use]
     pub fn range(&self) -> String {
         let Parameter { min, max, .. } = self;
@@ -194,12 +194,12 @@ impl Parameter {
         self.step >= 1.0
     }
 
-    /// Above 0, but of no other effect.
+    /// Returns whether a temperature is above 0 but has the same effect.
     fn is_too_cold(&self, value: f64) -> bool {
         *self == TEMPERATURE && value > 0.0 && self.rounded(value) < f64::from(MIN_TEMPERATURE)
     }
 
-    /// As precise as the value is kept: what is not whole is an f32, of which the bounds of an f64 are no neighbours.
+    /// Rounds to the stored precision: fractional values are f32, and the bounds of an f64 do not hold for them.
     fn rounded(&self, value: f64) -> f64 {
         if self.is_whole() {
             return value;
@@ -242,7 +242,7 @@ mod tests {
                 .flatten()
             {
                 assert!(parameter.allows(value), "{key}: {value}");
-                // As the settings, presets and flags hold it.
+                // As settings, presets and flags hold it.
                 assert!(parameter.allows(parameter.rounded(value)), "{key}: {value}");
                 assert_eq!(parameter.nearest(value), Some(value), "{key}");
             }

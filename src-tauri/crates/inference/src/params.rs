@@ -1,11 +1,10 @@
-//! How an answer is made.
+//! Parameters of an answer.
 
 use serde::{Deserialize, Serialize};
 
 use crate::MIN_TEMPERATURE;
 
-/// How the next token is chosen. The defaults are those that SmolLM3's makers recommend, for models whose file names
-/// none.
+/// Sampling parameters. The defaults are those that SmolLM3's makers recommend, for models whose file gives none.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "specta", derive(specta::Type))]
 #[serde(rename_all = "camelCase")]
@@ -22,10 +21,10 @@ pub struct Sampling {
     pub min_p: f32,
     /// Divides the logits of recent tokens (multiplies negative ones); 1 for none.
     pub repeat_penalty: f32,
-    /// How many recent tokens the penalty looks at.
+    /// Number of recent tokens that the penalty covers.
     #[cfg_attr(feature = "specta", specta(type = u32))]
     pub repeat_last_n: usize,
-    /// Makes answers repeatable; `None` draws a fresh one for each answer.
+    /// Seed that makes answers repeatable; `None` draws a new one for each answer.
     #[cfg_attr(feature = "specta", specta(type = Option<u32>))]
     pub seed: Option<u64>,
 }
@@ -45,13 +44,13 @@ impl Default for Sampling {
 }
 
 impl Sampling {
-    /// Whether the likeliest token is always taken.
+    /// Returns whether the likeliest token is always taken.
     #[must_use]
     pub fn is_greedy(&self) -> bool {
         self.temperature.is_nan() || self.temperature < MIN_TEMPERATURE
     }
 
-    /// Whether recent tokens are made less likely.
+    /// Returns whether recent tokens are made less likely.
     #[must_use]
     pub fn penalises(&self) -> bool {
         #[expect(clippy::float_cmp, reason = "exactly 1 means none")]
@@ -60,12 +59,12 @@ impl Sampling {
     }
 }
 
-/// How keys and values are kept.
+/// Storage types of keys and values.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "specta", derive(specta::Type))]
 #[serde(rename_all = "snake_case")]
 pub enum KvType {
-    /// Exact, for measurements; no setting.
+    /// Exact, for measurements; not a setting.
     #[serde(skip)]
     F32,
     /// Half precision.
@@ -87,19 +86,19 @@ impl KvType {
     }
 }
 
-/// How an answer is generated.
+/// Parameters of a generation.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct GenerateParams {
-    /// How tokens are chosen.
+    /// Sampling parameters.
     pub sampling: Sampling,
-    /// Most tokens to generate; `None` leaves it to the context.
+    /// Maximum tokens to generate; `None` leaves it to the context.
     pub max_tokens: Option<usize>,
-    /// Most tokens of thinking, behind which the answer begins; `None` leaves it to the model.
+    /// Maximum tokens of thinking before the answer begins; `None` leaves it to the model.
     pub thinking_budget: Option<usize>,
-    /// The first token may not end the turn: an answer that was complete goes on.
+    /// True if the first token may not end the turn: a complete answer is continued.
     pub goes_on: bool,
     /// Speculative decoding by prompt lookup: text that repeats the context is drafted from it and verified several
-    /// tokens at once, where that is measured to pay. The answer is the same either way.
+    /// tokens at once, where measurement shows a gain. The answer is the same either way.
     pub lookup: bool,
 }
 

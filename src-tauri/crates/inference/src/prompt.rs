@@ -1,6 +1,6 @@
-//! What a model reads.
+//! Prompts as token ids.
 
-/// What a token belongs to.
+/// Part of the output that a token belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Part {
     /// The reasoning before an answer.
@@ -16,18 +16,17 @@ pub enum Part {
 pub struct Prompt {
     /// The token ids.
     pub ids: Vec<u32>,
-    /// Number of leading ids that are of the conversation before its last question, and were there before it was asked; 0
-    /// where there are none.
+    /// Number of leading ids that belong to the conversation before its last question and were there before it was
+    /// asked; 0 if there are none.
     pub settled: usize,
-    /// What the first generated token belongs to: thinking where the prompt ends inside of it.
+    /// Part that the first generated token belongs to: thinking if the prompt ends inside it.
     pub starts_in: Part,
-    /// True if that part has words already, as in an answer that is continued: then a tag that would open a thinking is
-    /// text.
+    /// True if that part already has words, as in a continued answer: a tag that would open thinking is then text.
     pub begun: bool,
 }
 
 impl Prompt {
-    /// A prompt of these ids, behind which an answer begins.
+    /// Makes a prompt of these ids, after which an answer begins.
     #[must_use]
     pub fn of_ids(ids: Vec<u32>) -> Self {
         Prompt {

@@ -1,4 +1,4 @@
-//! How a generation is steered from another thread.
+//! Flags that steer a generation from another thread.
 
 use std::sync::atomic::AtomicBool;
 
