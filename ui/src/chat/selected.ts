@@ -42,15 +42,8 @@ function withWholeFormulas(selection: Range): Range {
   return range;
 }
 
-const formulaAt = (node: Node): Element | null | undefined =>
-  (node instanceof Element ? node : node.parentElement)?.closest("math");
-
-function texOf(math: Element): string {
-  const tex = math.closest<HTMLElement>("[data-tex]")?.dataset["tex"];
-  if (tex === undefined) return (math.textContent ?? "").replace(/\s+/gu, "");
-  const marks = math.getAttribute("display") === "block" ? "$$" : "$";
-  return marks + tex + marks;
-}
+const formulaAt = (node: Node): HTMLElement | null | undefined =>
+  (node instanceof Element ? node : node.parentElement)?.closest<HTMLElement>("[data-tex]");
 
 const escaped = (text: string): string =>
   text
@@ -98,8 +91,10 @@ class Copy implements Copied {
     const name = element.localName;
     const { display } = getComputedStyle(element);
     if (display === "none" || element.matches(NO_TEXT)) return;
-    if (name === "math") {
-      this.#write(texOf(element));
+    const tex = element instanceof HTMLElement ? element.dataset["tex"] : undefined;
+    if (tex !== undefined) {
+      const marks = element.matches(".formula") ? "$$" : "$";
+      this.#write(marks + tex + marks);
       return;
     }
     const isBlock = !/^(?:inline|contents|table-cell)/u.test(display);
