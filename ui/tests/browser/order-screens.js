@@ -1,5 +1,5 @@
 // The states of the list of chats and of what is done with them, for the sheet of screens.js.
-import { answered, ask, button, chats } from "./window.js";
+import { answered, ask, button, chats, pass } from "./window.js";
 
 /** In a narrow window the list lies over the chat, when it is asked for. */
 async function showChats(page) {
@@ -8,6 +8,8 @@ async function showChats(page) {
 
 async function onMenu(page, title, name) {
   await showChats(page);
+  // What was done before may be said where the chat stands.
+  await pass(page);
   await chats(page).getByText(title).click({ button: "right" });
   await page.getByRole("menuitem", { name, exact: true }).click();
 }

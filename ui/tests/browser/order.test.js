@@ -384,3 +384,20 @@ scene(
     });
   },
 );
+
+scene(
+  "in a small window no notice lies on the bar of a selection",
+  { width: 420 },
+  async (page) => {
+    await button(page, "Show sidebar").click();
+    await choose(page, SOURDOUGH, "Delete");
+    const toast = page.locator(".toast");
+    await toast.waitFor();
+    await row(page, BIRD).click({ modifiers: ["Control"] });
+    await bar(page).waitFor();
+    await soon(async () => {
+      const [over, below] = await Promise.all([toast.boundingBox(), bar(page).boundingBox()]);
+      assert(over.y + over.height <= below.y, `${over.y} ${below.y}`);
+    });
+  },
+);

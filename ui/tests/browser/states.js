@@ -25,7 +25,7 @@ const settings = (name) => async (page) => {
 
 async function presetCard(page) {
   await openChat(page, "How does compound interest work?");
-  await page.getByRole("button", { name: /^Preset:/ }).click();
+  await page.keyboard.press("Control+Shift+p");
 }
 
 /** By name: what to open, in what window, and what to do in it. */
