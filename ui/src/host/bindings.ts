@@ -193,7 +193,7 @@ export type Agreement =
 /**  The exact result is NaN or infinite. */
 "damaged";
 
-/**  The figures of an answer, and what it was generated with. */
+/**  Figures of an answer, with its model and device. */
 export type AnswerStats = {
 	/**  The model's name. */
 	model: string,
@@ -210,17 +210,17 @@ export type Authenticity =
 /**  An entry has its size and its SHA-256. */
 "official";
 
-/**  What happened. Events come in order, from one thread. */
+/**  Events of the chats. They come in order, from one thread. */
 export type ChatEvent = 
 /**  The model's status changed. */
 { type: "model"; 
 /**  The model. */
 model: ModelView } | 
-/**  A chat is new, has a new title, or began or ceased to write. */
+/**  A chat was created or renamed, or its answer began or ended. */
 { type: "chatChanged"; 
 /**  The chat. */
 chat: ChatSummary } | 
-/**  Chats were pinned, archived, moved or restored, or the like was undone. */
+/**  Chats were pinned, archived, moved or restored, or such a change was undone. */
 { type: "chatsChanged"; 
 /**  The chats. */
 chats: ChatSummary[] } | 
@@ -232,7 +232,7 @@ chats: ChatId[] } |
 { type: "foldersChanged"; 
 /**  All folders, in order. */
 folders: Folder[] } | 
-/**  An answer came a step further. */
+/**  An answer entered its next stage. */
 { type: "stage"; 
 /**  The chat. */
 chat: ChatId; 
@@ -240,7 +240,7 @@ chat: ChatId;
 message: MessageId; 
 /**  The step. */
 stage: Stage } | 
-/**  An answer grew. Apply it only when `seq` follows the message's. */
+/**  An answer grew. Apply it only if `seq` follows the message's. */
 { type: "delta"; 
 /**  The chat. */
 chat: ChatId; 
@@ -256,25 +256,25 @@ text: string;
 tokens: number; 
 /**  Their rate. */
 tokensPerSecond: number } | 
-/**  An answer ended, in whatever way. */
+/**  An answer ended, for whatever reason. */
 { type: "ended"; 
 /**  The chat. */
 chat: ChatId; 
-/**  The answer, whole. */
+/**  The complete answer. */
 message: Message } | 
 /**  Presets were added, changed or deleted. */
 { type: "presets"; 
 /**  All of them. */
 presets: Preset[] } | 
-/**  What a chat is answered with was chosen. */
+/**  The preset of a chat was chosen. */
 { type: "presetChosen"; 
 /**  The chat; `None`: the next new one. */
 chat: ChatId | null; 
-/**  What it is; `None`: what is usual. */
+/**  Choice; `None`: the settings apply. */
 preset: ChatPreset | null } | 
-/**  The day's copy of the database was not made: the file is damaged, or it cannot be written. */
+/**  The daily copy of the database failed: the file is damaged, or the copy cannot be written. */
 { type: "copyFailed"; 
-/**  Why, and what to do. */
+/**  Reason and remedy. */
 error: Failure };
 
 /**  What was found in a chat. */
@@ -304,11 +304,11 @@ export type ChatPreset = {
 	instructions: string,
 };
 
-/**  Everything the window needs to begin. */
+/**  Initial state of a window. */
 export type ChatSnapshot = {
-	/**  Whether no chat was ever begun here. */
+	/**  True if no chat was ever begun here. */
 	firstStart: boolean,
-	/**  All chats that are not deleted, temporary ones first, then the latest first. */
+	/**  Chats that are not deleted: temporary ones first, then the most recent first. */
 	chats: ChatSummary[],
 	/**  The folders in the user's order. */
 	folders: Folder[],
@@ -318,11 +318,11 @@ export type ChatSnapshot = {
 	settings: Settings,
 	/**  The model. */
 	model: ModelView,
-	/**  What was written, and not sent, where a new chat begins. */
+	/**  Unsent draft of a new chat. */
 	newChatDraft: Draft,
-	/**  All presets, in the order of their names. */
+	/**  Returns all presets, in the order of their names. */
 	presets: Preset[],
-	/**  What was chosen for the next new chat; `None`: it begins with the preset of the settings. */
+	/**  Preset chosen for the next new chat; `None`: that of the settings. */
 	newChatPreset: ChatPreset | null,
 };
 
@@ -336,19 +336,19 @@ export type ChatSummary = {
 	createdAt: number,
 	/**  Unix seconds of the last message. */
 	updatedAt: number,
-	/**  Whether an answer is being written, or waits to be. */
+	/**  True while an answer is written or queued. */
 	writing: boolean,
-	/**  The chat of which it began with a summary, if it did. */
+	/**  Chat whose summary this one began with. */
 	continues: ChatId | null,
-	/**  The folder in which it is. */
+	/**  Folder that contains it. */
 	folder: FolderId | null,
-	/**  Whether it stands at the top of the list. */
+	/**  True if it is pinned to the top of the list. */
 	pinned: boolean,
-	/**  Whether the list leaves it out. */
+	/**  True if the list hides it. */
 	archived: boolean,
-	/**  Whether it is in memory alone. It has no title before its first message. */
+	/**  True if it is in memory only. It has no title before its first message. */
 	temporary: boolean,
-	/**  Unix seconds from which on it is removed for good; `None`: it is not deleted. */
+	/**  Unix seconds from which it is purged; `None` if it is not deleted. */
 	purgeAt: number | null,
 };
 
@@ -362,13 +362,13 @@ export type ChatTransfer = {
 export type ChatView = {
 	/**  The chat. */
 	chat: ChatSummary,
-	/**  The message behind which `messages` begin: those up to it are as they were. `None`: the branch is whole. */
+	/**  Message after which `messages` begin: those up to it are unchanged. `None`: the branch is complete. */
 	after: MessageId | null,
 	/**  The shown branch, root first. */
 	messages: Message[],
-	/**  What was written and not sent. */
+	/**  Unsent draft. */
 	draft: Draft,
-	/**  What it is answered with; `None`: what the settings say. */
+	/**  Preset and instructions of the chat; `None`: the settings apply. */
 	preset: ChatPreset | null,
 };
 
@@ -422,33 +422,33 @@ export type ContextOptions = {
 	automaticQ8: ContextOption,
 };
 
-/**  What the next prompt of a chat would take of the model's context, in tokens. */
+/**  Tokens that the next prompt of a chat would take of the model's context. */
 export type ContextUsage = {
-	/**  The context. */
+	/**  Length of the context. */
 	context: number,
-	/**  Of it, what is kept free for the answer. */
+	/**  Tokens reserved for the answer. */
 	reserved: number,
-	/**  The instructions, with what the model's protocol adds. */
+	/**  Instructions, including what the model's protocol adds. */
 	instructions: number,
 	/**  The chat, without its thinking. */
 	chat: number,
-	/**  What the answers have thought. */
+	/**  Thinking of the answers. */
 	thinking: number,
-	/**  Texts that were pasted to the draft, as the window has counted them. */
+	/**  Texts pasted into the draft, as the window has counted them. */
 	pasted: number,
 	/**  The draft. */
 	message: number,
-	/**  Of all these, what the model has read before. */
+	/**  Tokens that the model has read before. */
 	cached: number,
-	/**  What would be left out, so that the rest fits. */
+	/**  Messages and thinking that would be left out so that the rest fits. */
 	omitted: Omitted | null,
-	/**  Of the answer that is being written: the tokens that were generated when this was counted. */
+	/**  Tokens of the answer in progress that were generated when this was counted. */
 	written: number | null,
-	/**  What all would take if nothing were left out. */
+	/**  Tokens of everything if nothing were left out. */
 	whole: number,
-	/**  The same without earlier thinking. */
+	/**  Tokens of everything without earlier thinking. */
 	withoutThinking: number,
-	/**  What a message and its pasted texts may take, with all of the chat left out. */
+	/**  Maximum tokens of a message with its pasted texts, with the whole chat left out. */
 	messageRoom: number,
 };
 
@@ -495,15 +495,15 @@ export type DeletedMessage = {
 	deletedAt: number,
 };
 
-/**  Where a model computes, and why there. */
+/**  Device of a model, with the reason for its choice. */
 export type Device = {
-	/**  Whether it is a GPU. */
+	/**  True for a GPU. */
 	onGpu: boolean,
-	/**  For example `CPU, AVX-512 VNNI, 2 threads`. */
+	/**  Name, such as `CPU, AVX-512 VNNI, 2 threads`. */
 	name: string,
-	/**  Why this device and no other. */
+	/**  Reason for the choice of this device. */
 	reason: string,
-	/**  What is known of a GPU that does not work, in plain text. */
+	/**  Diagnosis of a GPU that does not work, in plain text. */
 	report: string | null,
 };
 
@@ -571,24 +571,24 @@ export type Export = {
 };
 
 /**
- *  A verb that was refused, or an answer that could not be given.
+ *  Failure of a verb or of an answer.
  * 
  *  `code` is what callers switch on; `message` is for the user and says what to do about it.
  */
 export type Failure = {
-	/**  What kind of failure this is. */
+	/**  Kind of the failure. */
 	code: FailureCode,
-	/**  The cause in plain words, with names and numbers. */
+	/**  Cause in plain words, with names and numbers. */
 	message: string,
 };
 
-/**  The kinds of failure on which somebody acts: the window, or whoever opens the store. */
+/**  Kinds of failure that the window, or whoever opens the store, acts on. */
 export type FailureCode = 
 /**  The model file cannot be used. */
 "bad-model" | 
 /**  The model file is no longer where it was. */
 "missing-model" | 
-/**  The app ended while it opened this model file. */
+/**  The app crashed while it opened this model file. */
 "crashed" | 
 /**  The message does not fit the model's context. */
 "too-long" | 
@@ -596,9 +596,9 @@ export type FailureCode =
 "answer-full" | 
 /**  The disk is full. */
 "disk-full" | 
-/**  The database failed: the next start reads all of it. */
+/**  The database failed: the next start checks all of it. */
 "store" | 
-/**  Any other: the message says all there is to know. */
+/**  Any other kind: the message says everything. */
 "other";
 
 /**  Whether a model suits this computer. */
@@ -614,9 +614,9 @@ export type Fit =
 export type Folder = {
 	/**  Its id. */
 	id: FolderId,
-	/**  Its name, which no other has. */
+	/**  Name, unique among the folders. */
 	name: string,
-	/**  Whether the list hides what is in it. */
+	/**  True if the list hides its chats. */
 	collapsed: boolean,
 };
 
@@ -678,7 +678,7 @@ export type LengthWish =
 /**  Longer than usual. */
 "longer";
 
-/**  A message as it is shown. */
+/**  A message for display. */
 export type Message = {
 	/**  Its id. */
 	id: MessageId,
@@ -688,32 +688,29 @@ export type Message = {
 	role: Role,
 	/**  Its text. */
 	text: string,
-	/**  What the model thought. */
+	/**  Thinking of the model. */
 	thinking: string | null,
-	/**  How long it thought. */
+	/**  Milliseconds of thinking. */
 	thinkingMs: number | null,
-	/**  Whether it was asked to think. */
+	/**  True if thinking was requested. */
 	thinks: boolean,
-	/**  How long it was asked to be. */
+	/**  Requested length. */
 	length: LengthWish | null,
-	/**  How far it is. */
+	/**  State of the message. */
 	state: MessageState,
-	/**  What it took. */
+	/**  Figures of the answer. */
 	stats: AnswerStats | null,
-	/**  Why it failed. */
+	/**  Reason for a failure. */
 	error: Failure | null,
-	/**
-	 *  What of the conversation the model was not given, when its context was too small for all of
-	 *  it.
-	 */
+	/**  Parts of the conversation that the model was not given because its context was too small. */
 	omitted: Omitted | null,
-	/**  Where the model began to read for it, where that was not at the start. */
+	/**  Point from which the model read, if that was not the start. */
 	readFrom: ReadFrom | null,
 	/**  Unix seconds. */
 	createdAt: number,
 	/**  All messages that follow the same parent, oldest first, this one included. */
 	siblings: MessageId[],
-	/**  The number of the last [`ChatEvent::Delta`] that this text includes. */
+	/**  Number of the last [`ChatEvent::Delta`] that this text includes. */
 	seq: number,
 };
 
@@ -803,35 +800,35 @@ export type ModelEntry = {
 	recommended: boolean,
 };
 
-/**  A model that is open. */
+/**  An open model. */
 export type ModelInfo = {
-	/**  The name. */
+	/**  Name of the model. */
 	name: string,
-	/**  The path of the file, to be shown; `None` for the demo model. */
+	/**  Path of the file, for display; `None` for the demo model. */
 	file: string | null,
-	/**  Whether this is the demo model. */
+	/**  True for the demo model. */
 	demoModel: boolean,
-	/**  For example `Q4_K_M`. */
+	/**  Quantisation, such as `Q4_K_M`. */
 	quantisation: string,
 	/**  Size of the file in bytes. */
 	fileBytes: number,
-	/**  Tokens that prompt and answer may have together. */
+	/**  Maximum tokens of prompt and answer together. */
 	contextLength: number,
-	/**  A note for the user on that length: that it is not what was asked for, or longer than trained. */
+	/**  Note for the user about that length: not the requested one, or longer than trained. */
 	contextNote: string | null,
-	/**  Whether the settings could make it longer. */
+	/**  True if the settings could make it longer. */
 	contextCanGrow: boolean,
-	/**  Memory that the keys and values of a full context take, in bytes. */
+	/**  Bytes of the keys and values of a full context. */
 	kvBytes: number,
-	/**  Names the file's content: stored token ids are used again only under the same fingerprint. */
+	/**  Fingerprint of the file's content: stored token ids are reused only under the same one. */
 	fingerprint: string,
-	/**  Which chat template writes its prompts. */
+	/**  Chat template that writes its prompts. */
 	template: TemplateStatus,
-	/**  Whether its template has a thinking mode. */
+	/**  True if its template has a thinking mode. */
 	canThink: boolean,
-	/**  How its file asks for tokens to be chosen. */
+	/**  Sampling parameters from its file. */
 	sampling: Sampling,
-	/**  Where it computes. */
+	/**  Device on which it computes. */
 	device: Device,
 };
 
@@ -870,34 +867,34 @@ export type ModelPlace =
 /**  The user's downloads. */
 "downloads";
 
-/**  What the model is doing. */
+/**  Status of the model. */
 export type ModelStatus = 
 /**  There is none. */
 { state: "none" } | 
-/**  It is to be opened, and the device on which it may go is checked. */
+/**  The device is being checked before the model is opened. */
 { state: "checking"; 
-/**  What is known of it. */
+/**  Name and file. */
 model: UnopenedModel } | 
 /**  It is being opened. */
 { state: "loading"; 
-/**  What is known of it. */
+/**  Name and file. */
 model: UnopenedModel; 
-/**  The fraction done, 0 to 1. */
+/**  Fraction done, 0 to 1. */
 progress: number } | 
-/**  It was unloaded, by the user or after a while without use. The next message opens it again. */
+/**  It was unloaded, by the user or after an idle time. The next message reopens it. */
 { state: "ejected"; 
-/**  What is known of it. */
+/**  Name and file. */
 model: UnopenedModel } | 
 /**  It is open. */
 { state: "ready"; 
 /**  The model. */
 model: ModelInfo };
 
-/**  The model as the window shows it. */
+/**  The model, for display. */
 export type ModelView = {
-	/**  The model that is open, or being opened. */
+	/**  Status of the model that is open, or being opened. */
 	status: ModelStatus,
-	/**  Why the last model that was asked for did not open. The status says whether another goes on. */
+	/**  Reason why the last requested model did not open. The status says whether another is open. */
 	error: Failure | null,
 };
 
@@ -908,7 +905,7 @@ export type NetworkCheck =
 /**  This system does not show them. */
 { type: "notShown"; system: string };
 
-/**  What was left out of a prompt, so that it fits. */
+/**  Parts of a prompt that were left out so that it fits. */
 export type Omitted = {
 	/**  Messages left out, the oldest ones. */
 	messages: number,
@@ -937,15 +934,15 @@ export type Preset = {
 	id: PresetId,
 } & PresetContent;
 
-/**  What is in a preset. */
+/**  Content of a preset. */
 export type PresetContent = {
 	/**  Its name, which no other preset has. */
 	name: string,
-	/**  Instructions; empty: those of the settings. */
+	/**  Instructions; if empty, those of the settings apply. */
 	instructions: string,
-	/**  Whether new chats are thought about; `None`: as the settings say. */
+	/**  Thinking in new chats; `None`: the settings apply. */
 	thinking: boolean | null,
-	/**  What it changes of how tokens are chosen; the rest is as the settings say. */
+	/**  Overrides of the sampling parameters; for the rest the settings apply. */
 	sampling: SamplingSettings,
 };
 
@@ -991,13 +988,13 @@ export type QueuedMessage = {
 	thinking: boolean,
 };
 
-/**  Where the model began to read for an answer. */
+/**  Point from which the model read for an answer. */
 export type ReadFrom = {
-	/**  The first message that it was given; `None`: all were. */
+	/**  First message that it was given; `None`: all were. */
 	message: MessageId | null,
-	/**  The first message that it was given with its thinking; `None`: all were. */
+	/**  First message that it was given with its thinking; `None`: all were. */
 	thinking: MessageId | null,
-	/**  The user wants all to be read again for the next answer. */
+	/**  True if the user wants everything to be read again for the next answer. */
 	again: boolean,
 };
 
@@ -1036,7 +1033,7 @@ export type Sampling = {
 	seed: number | null,
 };
 
-/**  What the user has changed of how tokens are chosen; `None`: as the model's file asks for it. */
+/**  Overrides of the sampling parameters; `None`: the value from the model's file. */
 export type SamplingSettings = {
 	/**  See [`Sampling`]. */
 	temperature: number | null,
@@ -1048,7 +1045,7 @@ export type SamplingSettings = {
 	minP: number | null,
 	/**  See [`Sampling`]. */
 	repeatPenalty: number | null,
-	/**  `None`: a new one for each answer. */
+	/**  Seed; `None`: a new one for each answer. */
 	seed: number | null,
 };
 
@@ -1078,52 +1075,52 @@ export type SearchHit = {
 
 /**  The key that sends a message. */
 export type SendWith = 
-/**  Enter sends, Shift+Enter makes a line. */
+/**  Enter sends, Shift+Enter inserts a line break. */
 "enter" | 
 /**  Ctrl+Enter (Cmd+Enter) sends. */
 "ctrl-enter";
 
-/**  All settings. A change of what [`ModelOptions`] holds opens the model again. */
+/**  All settings. A change of the [`ModelOptions`] reopens the model. */
 export type Settings = {
 	/**  The colours. */
 	theme: Theme,
 	/**  `auto`, `cpu`, `gpu` or `gpu:ID`. */
 	device: string,
-	/**  Threads to compute with; `None`: as many as suit the machine. */
+	/**  Threads to compute with; `None`: chosen for the machine. */
 	threads: number | null,
-	/**  Tokens of context; `None`: as many as suit the model and the machine. */
+	/**  Tokens of context; `None`: chosen for the model and the machine. */
 	contextLength: number | null,
-	/**  How exactly the model keeps what it has read. */
+	/**  Storage type of the KV cache. */
 	kvType: KvType,
-	/**  Minutes without use after which a model file is unloaded; `None`: never. */
+	/**  Idle minutes after which a model file is unloaded; `None`: never. */
 	unloadMinutes: number | null,
-	/**  Fingerprints of the files whose own chat template is used though its text is unknown. */
+	/**  Fingerprints of files whose own chat template is used although it is unknown. */
 	ownTemplates: string[],
-	/**  What the user has changed of how tokens are chosen. */
+	/**  Overrides of the sampling parameters. */
 	samplingChanges: SamplingSettings,
-	/**  The most tokens of one answer; `None`: until the context is full. */
+	/**  Maximum tokens of an answer; `None`: until the context is full. */
 	maxTokens: number | null,
-	/**  The most tokens of thinking, behind which the answer begins; `None`: as many as the model likes. */
+	/**  Maximum tokens of thinking before the answer begins; `None`: left to the model. */
 	thinkingBudget: number | null,
 	/**  Prompt-lookup speculative decoding. */
 	lookup: boolean,
-	/**  Whether a message is read while it is written. */
+	/**  True to prefill a message while it is being typed. */
 	readAhead: boolean,
 	/**  Instructions for every chat; empty: the model's own. */
 	instructions: string,
-	/**  Whether new messages ask for thinking. */
+	/**  True if new messages ask for thinking. */
 	thinking: boolean,
-	/**  The preset of new chats; `None`, and one that was deleted: what these settings say. */
+	/**  Preset of new chats; if `None` or deleted, these settings apply. */
 	defaultPreset: PresetId | null,
 	/**  The key that sends. */
 	sendWith: SendWith,
-	/**  How large the page is drawn, in percent. */
+	/**  Zoom of the page, in percent. */
 	zoom: number,
-	/**  Whether the line of figures under an answer is shown. */
+	/**  True to show the line of figures under an answer. */
 	showStats: boolean,
-	/**  Whether the model makes the titles of new chats, while it has nothing else to do. */
+	/**  True to let the model title new chats in idle time. */
 	modelTitles: boolean,
-	/**  The folder into which models are downloaded; `None`: the cache of the Hugging Face hub. */
+	/**  Folder for downloaded models; `None`: the cache of the Hugging Face hub. */
 	downloadFolder: string | null,
 };
 
@@ -1157,23 +1154,23 @@ export type Snapshot = {
 	overrides: Overrides,
 } & ChatSnapshot;
 
-/**  The steps of an answer. */
+/**  Stages of an answer. */
 export type Stage = 
-/**  For the model to load, for another answer, or for the prompt to be made. */
+/**  Waits for the model to load, for another answer, or for the prompt to be rendered. */
 { name: "waiting" } | 
-/**  The prompt. */
+/**  Prefills the prompt. */
 { name: "reading"; 
-/**  Tokens of the prompt that are read. */
+/**  Tokens of the prompt that are in the cache. */
 done: number; 
 /**  Tokens of the prompt. */
 total: number; 
-/**  Tokens that were read before, and cost no time now. */
+/**  Tokens that were in the cache before, and cost no time now. */
 cached: number; 
-/**  Seconds that the rest takes, once it is known how fast this model reads. */
+/**  Estimated seconds for the rest, once this model's rate is known. */
 secondsLeft: number | null } | 
-/**  Before the answer. */
+/**  Generates the thinking. */
 { name: "thinking" } | 
-/**  The answer. */
+/**  Generates the answer. */
 { name: "writing" };
 
 /**  What is wrong, and what can be done about it. */
@@ -1205,7 +1202,7 @@ export type StartState = { type: "ready" } | {
 } & StartProblem;
 
 /**
- *  The figures of an answer; of one that was continued, those of its last part.
+ *  Figures of an answer; if it was continued, those of its last part.
  * 
  *  Stored and sent in camel case.
  */
@@ -1234,28 +1231,28 @@ export type Stats = {
 	seed: number,
 };
 
-/**  Which chat template is used. */
+/**  Choices of a chat template. */
 export type TemplateChoice = 
-/**  The built-in one: the file brings none. */
+/**  The built-in one: the file has none. */
 "built-in" | 
-/**  The file's, whose text is known. */
+/**  The file's, which is known. */
 "known" | 
-/**  The built-in one, in place of the file's, whose text is unknown. */
+/**  The built-in one, in place of the file's, which is unknown. */
 "unknown" | 
-/**  The file's, whose text is unknown, as the user wishes. */
+/**  The file's, which is unknown, at the user's request. */
 "own";
 
 /**  The chat template that writes a model's prompts. */
 export type TemplateStatus = {
-	/**  Which one it is. */
+	/**  Template that is used. */
 	used: TemplateChoice,
-	/**  Why it gave no prompt when it was last asked for one. */
+	/**  Reason for which it gave no prompt last time. */
 	fault: string | null,
 };
 
 /**  The colours of the window. */
 export type Theme = 
-/**  As the system has it. */
+/**  Follows the system. */
 "system" | 
 /**  Light. */
 "light" | 
@@ -1285,25 +1282,25 @@ note: string | null }) & { done?: never; message?: never } | {
 /**  It did not begin. Another one may be running, and goes on. */
 ({ name: "refused"; message: string }) & { chats?: never; done?: never; file?: never; note?: never };
 
-/**  A change that was undone, or made again. */
+/**  A change that was undone or redone. */
 export type Undone = {
-	/**  What had been done, such as `deleted “Title”`. */
+	/**  Description of the change, such as `deleted “Title”`. */
 	label: string,
-	/**  What had been removed and is there again, such as `“Title”`. */
+	/**  Restored item, such as `“Title”`. */
 	restored: string | null,
-	/**  The chat that it concerns. */
+	/**  Chat that it concerns. */
 	chat: ChatId | null,
-	/**  The settings, where they have changed. */
+	/**  Settings, if they have changed. */
 	settings: Settings | null,
 };
 
-/**  What is known of a model before it is open. */
+/**  Model that is not open. */
 export type UnopenedModel = {
-	/**  Its name, by its file's. */
+	/**  Name derived from the file's. */
 	name: string,
-	/**  The path of its file, to be shown; `None` for the demo model. */
+	/**  Path of the file, for display; `None` for the demo model. */
 	file: string | null,
-	/**  Whether it is the demo model. */
+	/**  True for the demo model. */
 	demoModel: boolean,
 };
 

@@ -1,4 +1,5 @@
-//! An answer while it is written: what it has, what the window has of it, and what is due.
+//! An answer while it is written: its text, the part already sent to the window, and the deadlines for sending and
+//! journaling.
 
 use std::time::{Duration, Instant};
 
@@ -7,37 +8,37 @@ use store::Progress;
 
 use crate::view::Stage;
 
-/// How long tokens are gathered before the window gets them. The first goes at once.
+/// Interval in which tokens are batched for the window. The first token goes at once.
 const GATHER: Duration = Duration::from_millis(50);
 
 pub(crate) struct AnswerBuffer {
     progress: Progress,
-    /// Whether the ids of the whole answer are known, and not of its end alone.
+    /// True if the ids of the whole answer are known, not only of its end.
     keeps_ids: bool,
     pub seq: u32,
     pub tokens: u32,
-    /// Of the thinking and the text: what the window has, in bytes.
+    /// Bytes of the thinking and of the text that the window has.
     flushed: (usize, usize),
     stage: Stage,
     first_token: Option<Instant>,
     thinking_since: Option<Instant>,
-    /// Whether a tag has closed the thinking.
+    /// True once a tag has closed the thinking.
     thought: bool,
     flush_due: Option<Instant>,
     last_flush: Option<Instant>,
     journal_due: Option<Instant>,
-    /// How long a token waits at most to be journaled.
+    /// Maximum delay before a token is journaled.
     journal_after: Duration,
 }
 
-/// What the window does not have yet.
+/// Text that the window does not have yet.
 pub(crate) struct Delta {
     pub thinking: String,
     pub text: String,
 }
 
 impl AnswerBuffer {
-    /// An answer that begins with what it has: nothing, or what is to be continued.
+    /// Makes a buffer from the initial progress: empty, or the answer to be continued.
     pub fn new(mut progress: Progress, model: &str, journal_after: Duration) -> AnswerBuffer {
         let empty = progress.text.is_empty() && progress.thinking.is_none();
         let keeps_ids =
@@ -67,7 +68,7 @@ impl AnswerBuffer {
         }
     }
 
-    /// Takes a token that was made `at` this time. Returns the stage when it is a new one.
+    /// Appends a token that was made at this time. Returns the stage if it is a new one.
     pub fn token(&mut self, at: Instant, id: u32, text: &str, part: Part) -> Option<Stage> {
         self.first_token.get_or_insert(at);
         self.tokens += 1;
@@ -100,7 +101,7 @@ impl AnswerBuffer {
         (std::mem::replace(&mut self.stage, stage) != stage).then_some(stage)
     }
 
-    /// When to look again.
+    /// Returns the next deadline.
     pub fn due(&self) -> Option<Instant> {
         [self.flush_due, self.journal_due]
             .into_iter()
@@ -108,7 +109,7 @@ impl AnswerBuffer {
             .min()
     }
 
-    /// What the window lacks, when it is time to tell it, or at the end.
+    /// Returns the text that the window lacks, if a flush is due or at the end.
     pub fn delta(&mut self, now: Instant, end: bool) -> Option<Delta> {
         let time = self.flush_due.is_some_and(|due| due <= now);
         if !(time || end && self.has_delta()) {
@@ -130,7 +131,7 @@ impl AnswerBuffer {
         Some(delta)
     }
 
-    /// What to journal, when it is time to.
+    /// Returns the progress to journal, if that is due.
     pub fn journal(&mut self, now: Instant) -> Option<Progress> {
         if self.journal_due.is_none_or(|due| due > now) {
             return None;
@@ -139,8 +140,8 @@ impl AnswerBuffer {
         Some(self.progress_at(now))
     }
 
-    /// All of it, when the model has stopped. Thinking that can go on keeps the blanks at its end:
-    /// they stand before what comes then. `whole`: the answer is not to go on.
+    /// Returns the whole answer once the model has stopped. Thinking that can be continued keeps its trailing blanks:
+    /// they precede what comes then. `whole`: the answer is not to be continued.
     pub fn finish(&mut self, now: Instant, whole: bool) -> Progress {
         self.end_thinking(now);
         let mut progress = self.progress.clone();
@@ -155,7 +156,7 @@ impl AnswerBuffer {
         progress
     }
 
-    /// What the window has of it.
+    /// Returns the progress that the window has.
     pub fn flushed(&self, now: Instant) -> Progress {
         let mut progress = self.progress_at(now);
         if let Some(thinking) = &mut progress.thinking {
@@ -165,7 +166,7 @@ impl AnswerBuffer {
         progress
     }
 
-    /// Since the first token.
+    /// Returns the rate since the first token.
     pub fn tokens_per_second(&self, now: Instant) -> f32 {
         let seconds = self
             .first_token
@@ -207,7 +208,7 @@ impl AnswerBuffer {
     }
 }
 
-/// The template drops the newlines before an answer, so they are no part of it.
+/// Appends text. The template drops the newlines before an answer, so they are no part of it.
 fn append(whole: &mut String, text: &str) {
     whole.push_str(if whole.is_empty() {
         text.trim_start_matches(['\n', '\r'])

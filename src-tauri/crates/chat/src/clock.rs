@@ -5,9 +5,9 @@ use std::time::SystemTime;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ZonedDateTime};
 
-/// Tells the time where the user is.
+/// Clock with the user's time zone.
 pub trait Clock: Send {
-    /// Now, in local time.
+    /// Returns the local time.
     fn now(&self) -> ZonedDateTime;
 }
 
@@ -20,7 +20,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// Now, in local time, by the system's clock. One that is beyond the year 9999 shows its end: jiff's own `now` panics.
+/// Returns the local time by the system's clock. A time beyond the year 9999 is clamped: jiff's own `now` panics.
 #[must_use]
 pub fn now() -> ZonedDateTime {
     local(SystemTime::now())

@@ -1,38 +1,38 @@
-//! What a context is filled with, as the window shows it.
+//! Usage of the context, as the window shows it.
 
 use serde::Serialize;
 
 use crate::view::Omitted;
 
-/// What the next prompt of a chat would take of the model's context, in tokens.
+/// Tokens that the next prompt of a chat would take of the model's context.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "specta", derive(specta::Type))]
 #[serde(rename_all = "camelCase")]
 pub struct ContextUsage {
-    /// The context.
+    /// Length of the context.
     pub context: u32,
-    /// Of it, what is kept free for the answer.
+    /// Tokens reserved for the answer.
     pub reserved: u32,
-    /// The instructions, with what the model's protocol adds.
+    /// Instructions, including what the model's protocol adds.
     pub instructions: u32,
     /// The chat, without its thinking.
     pub chat: u32,
-    /// What the answers have thought.
+    /// Thinking of the answers.
     pub thinking: u32,
-    /// Texts that were pasted to the draft, as the window has counted them.
+    /// Texts pasted into the draft, as the window has counted them.
     pub pasted: u32,
     /// The draft.
     pub message: u32,
-    /// Of all these, what the model has read before.
+    /// Tokens that the model has read before.
     pub cached: u32,
-    /// What would be left out, so that the rest fits.
+    /// Messages and thinking that would be left out so that the rest fits.
     pub omitted: Option<Omitted>,
-    /// Of the answer that is being written: the tokens that were generated when this was counted.
+    /// Tokens of the answer in progress that were generated when this was counted.
     pub written: Option<u32>,
-    /// What all would take if nothing were left out.
+    /// Tokens of everything if nothing were left out.
     pub whole: u32,
-    /// The same without earlier thinking.
+    /// Tokens of everything without earlier thinking.
     pub without_thinking: u32,
-    /// What a message and its pasted texts may take, with all of the chat left out.
+    /// Maximum tokens of a message with its pasted texts, with the whole chat left out.
     pub message_room: u32,
 }

@@ -1,6 +1,6 @@
-//! The thread that counts what a context is filled with, beside the model: it waits for no answer and delays none.
+//! The thread that counts the usage of the context, beside the model: it waits for no answer and delays none.
 //!
-//! It keeps the tokens of the branch that it was last asked about, so that one more word costs no more in a long chat.
+//! It caches the tokens of the branch that was counted last, so that one more word costs no more in a long chat.
 
 mod branch;
 mod request;
@@ -18,16 +18,16 @@ use crate::fit::cut::{self, Cut, CutTurn, Room};
 use crate::model_thread::catch_panic;
 use crate::view::Omitted;
 
-/// Runs until the actor lets go of `requests`.
+/// Runs until the actor drops the sender of `requests`.
 pub(crate) fn run(requests: &Receiver<CountRequest>) {
     let mut branch = Branch::default();
     while let Ok(request) = requests.recv() {
         let (counted, panicked) = catch_panic(FailureCode::Other, || count(&request, &mut branch));
         if panicked {
-            // It may have half of a message.
+            // It may hold half of a message.
             branch = Branch::default();
         }
-        // An error means that nobody waits for it any more.
+        // An error means that the receiver is gone.
         let _ = request.reply.send(counted);
     }
 }
@@ -50,7 +50,7 @@ fn count(request: &CountRequest, branch: &mut Branch) -> Result<Option<ContextUs
     counted.usage().map(Some)
 }
 
-/// A branch with what is written of the next message.
+/// A branch with the draft of the next message.
 struct NextPrompt<'a> {
     request: &'a CountRequest,
     branch: &'a Branch,
@@ -125,14 +125,14 @@ impl NextPrompt<'_> {
         })
     }
 
-    /// Tokens of the prompt after this cut.
+    /// Returns the tokens of the prompt after this cut.
     fn tokens(&self, cut: Cut) -> usize {
         let parts = self.branch.parts(cut, self.request);
         let frame = self.frame.head.len() + self.frame.tail.len();
         frame + parts.chat + parts.thinking + self.message() + self.request.pasted
     }
 
-    /// Tokens of the draft, with what opens it.
+    /// Returns the tokens of the draft, with its opening.
     fn message(&self) -> usize {
         let opening = match self.branch.is_empty() {
             true => 0,
@@ -141,7 +141,7 @@ impl NextPrompt<'_> {
         self.draft.as_ref().map_or(0, |ids| ids.len() + opening)
     }
 
-    /// The prompt after this cut, without what was pasted, as ids, and how many of them were there before the draft.
+    /// Returns the ids of the prompt after this cut, without pasted texts, and how many of them precede the draft.
     fn prompt(&self, cut: Cut) -> (Vec<u32>, usize) {
         let mut ids = self.frame.head.clone();
         self.branch.append(cut, self.request, &mut ids);

@@ -1,4 +1,4 @@
-//! What can go wrong, as the window tells it.
+//! Failures, as the window shows them.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -6,24 +6,24 @@ use store::StoreError;
 
 use crate::text;
 
-/// The most characters of a message. Paths may be long.
+/// Maximum characters of a message. Paths may be long.
 const MAX_MESSAGE: usize = 10_000;
 
-/// A verb that was refused, or an answer that could not be given.
+/// Failure of a verb or of an answer.
 ///
 /// `code` is what callers switch on; `message` is for the user and says what to do about it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize)]
 #[cfg_attr(feature = "specta", derive(specta::Type))]
 #[error("{message}")]
 pub struct Failure {
-    /// What kind of failure this is.
+    /// Kind of the failure.
     pub code: FailureCode,
-    /// The cause in plain words, with names and numbers.
+    /// Cause in plain words, with names and numbers.
     pub message: String,
 }
 
 impl Failure {
-    /// A failure of the given kind. A message that quotes a file without end is cut.
+    /// Makes a failure of the given kind. An overlong message is cut, as a file that it quotes may have no end.
     pub fn new(code: FailureCode, message: impl Into<String>) -> Failure {
         let mut message = message.into();
         if message.len() > MAX_MESSAGE {
@@ -32,7 +32,7 @@ impl Failure {
         Failure { code, message }
     }
 
-    /// A failure on which nobody acts.
+    /// Makes a failure that no caller acts on.
     pub fn other(message: impl Into<String>) -> Failure {
         Failure::new(FailureCode::Other, message)
     }
@@ -58,7 +58,7 @@ impl From<StoreError> for Failure {
     }
 }
 
-/// The end of an import that could not be written.
+/// Makes the failure of an import that could not be written.
 pub fn nothing_imported(error: StoreError) -> Failure {
     let message = match &error {
         StoreError::DiskFull => {
@@ -67,7 +67,7 @@ pub fn nothing_imported(error: StoreError) -> Failure {
         error => format!("Nothing was imported. {error}"),
     };
     let failure = Failure::from(error);
-    // A full disk is met by a retry of the import, not by what saves the chats that are open.
+    // If the disk is full the import is retried; the retry of open chats does not help here.
     let code = if failure.code == FailureCode::DiskFull {
         FailureCode::Other
     } else {
@@ -76,7 +76,7 @@ pub fn nothing_imported(error: StoreError) -> Failure {
     Failure::new(code, message)
 }
 
-/// The kinds of failure on which somebody acts: the window, or whoever opens the store.
+/// Kinds of failure that the window, or whoever opens the store, acts on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "specta", derive(specta::Type))]
 #[serde(rename_all = "kebab-case")]
@@ -85,7 +85,7 @@ pub enum FailureCode {
     BadModel,
     /// The model file is no longer where it was.
     MissingModel,
-    /// The app ended while it opened this model file.
+    /// The app crashed while it opened this model file.
     Crashed,
     /// The message does not fit the model's context.
     TooLong,
@@ -93,14 +93,14 @@ pub enum FailureCode {
     AnswerFull,
     /// The disk is full.
     DiskFull,
-    /// The database failed: the next start reads all of it.
+    /// The database failed: the next start checks all of it.
     Store,
-    /// Any other: the message says all there is to know.
+    /// Any other kind: the message says everything.
     Other,
 }
 
 impl FailureCode {
-    /// The name that is stored and sent.
+    /// Returns the name that is stored and sent.
     pub(crate) fn name(self) -> String {
         match serde_json::to_value(self) {
             Ok(Value::String(name)) => name,
@@ -108,7 +108,7 @@ impl FailureCode {
         }
     }
 
-    /// The code of a stored name. One that this version does not know reads as [`FailureCode::Other`].
+    /// Returns the code of a stored name. A name that this version does not know reads as [`FailureCode::Other`].
     pub(crate) fn from_name(name: &str) -> FailureCode {
         serde_json::from_value(name.into()).unwrap_or(FailureCode::Other)
     }

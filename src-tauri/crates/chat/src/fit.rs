@@ -1,10 +1,9 @@
-//! How a conversation that is too long for the context is cut.
+//! Truncation of a conversation that is too long for the context.
 //!
-//! Everything that is cut makes the model read again from there on, so cutting is rare and goes
-//! deep: past 70 % of the context, the thinking of all answers but the last one goes at once; past
-//! the context less room for an answer, the oldest turns go until the rest takes 60 %
-//! ([`cut`]). What was cut for one answer stays cut for the next, as long as the whole is too
-//! long, or until the user asks for it.
+//! Every cut makes the model evaluate again from there on, so cuts are rare and deep: past 70 % of the context, the
+//! thinking of all answers but the last goes at once; past the context less the tokens reserved for an answer, the
+//! oldest turns go until the rest takes 60 % ([`cut`]). A cut that was made for one answer stays for the next, as long
+//! as the whole is too long, or until the user asks for the whole.
 
 pub(crate) mod cut;
 mod unstored;
@@ -21,27 +20,27 @@ use crate::failure::{Failure, FailureCode};
 use crate::model_host::ModelInfo;
 use cut::{Cut, CutTurn, Room};
 
-/// Tokens kept free for an answer whose length has no limit; at most a quarter of the context.
+/// Tokens reserved for an answer of unlimited length; at most a quarter of the context.
 const RESERVED_TOKENS: usize = 1024;
-/// Of these, what a continued answer gets at least, even when it has used them: this share of the
-/// context, and no more than [`TOKENS_TO_CONTINUE`].
+/// Reserve that a continued answer keeps even when it has used more: this share of the context, and no more than
+/// [`TOKENS_TO_CONTINUE`].
 const SHARE_TO_CONTINUE: usize = 64;
 const TOKENS_TO_CONTINUE: usize = 64;
-/// A long history of more bytes a token than this is taken for too long without being counted.
+/// Bytes a token above which a long history counts as too long without being counted.
 const USUAL_TOKEN: usize = 16;
 
-/// What a model can take.
+/// Limits of a model.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
     /// Tokens of context.
     pub(crate) context: usize,
     /// Bytes of the longest token.
     pub(crate) longest_token: usize,
-    /// What helps where this is not enough.
+    /// Remedy for a context that is too small.
     pub(crate) remedy: Remedy,
 }
 
-/// What a person can do about a context that is too short, beside asking for less.
+/// Remedies for a context that is too short, beside a shorter message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Remedy {
     LargerModel,
@@ -50,7 +49,7 @@ pub(crate) enum Remedy {
 }
 
 impl Limits {
-    /// Those of a model, in tokens and bytes. Errors advise to shorten the message.
+    /// Makes the limits of a model, in tokens and bytes. Errors advise to shorten the message.
     pub fn without_remedy(context: usize, longest_token: usize) -> Limits {
         Limits {
             context,
@@ -74,22 +73,22 @@ impl Limits {
     }
 }
 
-/// What an answer is to be generated from: the whole conversation, and how.
+/// Input of an answer: the whole conversation, and its parameters.
 pub(crate) struct TurnRequest {
     pub conversation: Conversation,
     pub params: GenerateParams,
     /// The id of each message of the conversation.
     pub ids: Vec<MessageId>,
-    /// What the answer before this one left out.
+    /// Messages and thinking that the answer before this one left out.
     pub before: OmittedRow,
-    /// Nothing is left out before it has to be.
+    /// True if nothing is left out before it has to be.
     pub whole: bool,
-    /// The number of messages at the start that are those of a chat of which a summary is asked for.
+    /// Number of leading messages that belong to a chat to be summarized.
     pub summed_up: usize,
 }
 
 impl TurnRequest {
-    /// Whether the last message is a partial answer to be continued.
+    /// Returns whether the last message is a partial answer to be continued.
     fn resumes(&self) -> bool {
         let begun = |turn: &Turn| {
             let thought = turn.thinking.as_ref().is_some_and(|text| !text.is_empty());
@@ -99,11 +98,11 @@ impl TurnRequest {
     }
 }
 
-/// What was left out.
+/// Messages and thinking that were left out.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Truncation(pub OmittedRow);
 
-/// Prompts of one conversation after different cuts, each of which is made once.
+/// Prompts of one conversation after different cuts, each rendered once.
 struct Prompts<'a> {
     conversation: &'a Conversation,
     limits: Limits,
@@ -112,8 +111,8 @@ struct Prompts<'a> {
 }
 
 impl Prompts<'_> {
-    /// Tokens of the prompt after this cut, or a lower bound where even that exceeds the context: to
-    /// tokenize so much would take long.
+    /// Returns the tokens of the prompt after this cut, or a lower bound if that already exceeds the context:
+    /// tokenizing so much would take long.
     fn tokens(&mut self, cut: Cut) -> Result<usize, Failure> {
         if let Some((_, prompt)) = self.made.iter().find(|(of, _)| *of == cut) {
             return Ok(prompt.ids.len());
@@ -129,7 +128,7 @@ impl Prompts<'_> {
         Ok(tokens)
     }
 
-    /// Tokens of the answer that is continued.
+    /// Returns the tokens of the answer that is continued.
     fn tokens_of_partial(&mut self) -> Result<usize, Failure> {
         let Some((partial, before)) = self.conversation.messages.split_last() else {
             return Ok(0);
@@ -149,7 +148,7 @@ impl Prompts<'_> {
         Ok(whole.saturating_sub(before))
     }
 
-    /// The prompt after this cut.
+    /// Returns the prompt after this cut.
     fn take(mut self, cut: Cut) -> Result<Prompt, Failure> {
         match self.made.iter().position(|(of, _)| *of == cut) {
             Some(at) => Ok(self.made.swap_remove(at).1),
@@ -158,8 +157,8 @@ impl Prompts<'_> {
     }
 }
 
-/// The prompt of a request whose conversation is cut as little as the context allows. `make` is called once for each
-/// cut that is tried, and not again for the one that fits.
+/// Fits a request into the context, cutting its conversation as little as possible. `make` is called once for each cut
+/// that is tried, and not again for the one that fits.
 pub(crate) fn fit(
     request: &TurnRequest,
     limits: Limits,
@@ -176,7 +175,7 @@ pub(crate) fn fit(
     let limit = context - reserved(request, context, &mut prompts)?;
     let history: Vec<CutTurn> = conversation.messages.iter().map(CutTurn::from).collect();
     let before = cut_of(&request.before, &request.ids);
-    // Then it is not counted as a whole before the rest was tried.
+    // The whole is then not counted before the rest was tried.
     let mut hopeless = history.len() > 2 && bytes(conversation) > context * USUAL_TOKEN;
     let room = Room {
         context,
@@ -204,7 +203,7 @@ pub(crate) fn fit(
     Ok((prompts.take(cut)?, truncation))
 }
 
-/// The cut that left this out of the messages with these ids.
+/// Returns the cut of the messages with these ids that left this out.
 pub(crate) fn cut_of(omitted: &OmittedRow, ids: &[MessageId]) -> Cut {
     let index = |id: Option<MessageId>| {
         id.and_then(|id| ids.iter().position(|other| *other == id))
@@ -216,12 +215,12 @@ pub(crate) fn cut_of(omitted: &OmittedRow, ids: &[MessageId]) -> Cut {
     }
 }
 
-/// The tokens of a context that are kept free for a new answer.
+/// Returns the tokens reserved for a new answer.
 pub(crate) fn reserved_for_answer(max_tokens: Option<usize>, context: usize) -> usize {
     max_tokens.unwrap_or(RESERVED_TOKENS).min(context / 4)
 }
 
-/// The tokens kept free for what is to be written. An answer that is continued has used some.
+/// Returns the tokens reserved for the text to come. A continued answer has used some.
 fn reserved(
     request: &TurnRequest,
     context: usize,
@@ -229,7 +228,7 @@ fn reserved(
 ) -> Result<usize, Failure> {
     let reserved = reserved_for_answer(request.params.max_tokens, context);
     if request.summed_up > 0 {
-        // The shorter the summary, the more of the chat it is of.
+        // The shorter the summary, the more of the chat it can cover.
         return Ok(reserved / 2);
     }
     if !request.resumes() {
@@ -240,7 +239,7 @@ fn reserved(
     Ok(reserved.saturating_sub(written).max(least.min(reserved)))
 }
 
-/// No text has fewer tokens than this.
+/// Returns a lower bound of the tokens of a conversation.
 fn least_tokens(conversation: &Conversation, limits: Limits) -> usize {
     bytes(conversation) / limits.longest_token
 }
@@ -252,7 +251,7 @@ fn bytes(conversation: &Conversation) -> usize {
     instructions + conversation.messages.iter().map(bytes).sum::<usize>()
 }
 
-/// The conversation after this cut: the same one where nothing is cut, else a copy of what is kept.
+/// Returns the conversation after this cut: borrowed if nothing is cut, else a copy of the rest.
 fn apply(conversation: &Conversation, cut: Cut) -> Cow<'_, Conversation> {
     if cut == Cut::default() {
         return Cow::Borrowed(conversation);
@@ -260,7 +259,7 @@ fn apply(conversation: &Conversation, cut: Cut) -> Cow<'_, Conversation> {
     let kept = conversation.messages.iter().enumerate().skip(cut.messages);
     let messages = kept.map(|(at, turn)| match &turn.thinking {
         Some(_) if at < cut.thinking => Turn {
-            // The ids hold the thinking too.
+            // The ids include the thinking.
             ids: None,
             thinking: None,
             text: turn.text.clone(),

@@ -21,16 +21,16 @@ use crate::preset::{Preset, PresetContent};
 use crate::settings::Settings;
 use crate::view::{ChatEvent, ChatSnapshot, ChatSummary, ChatView, Undone};
 
-/// How long undoing waits for an answer that it stops, and how often it asks.
+/// Time limit for an answer that undo stops, and the polling interval.
 const STOPS_WITHIN: Duration = Duration::from_secs(10);
 const STOP_PAUSE: Duration = Duration::from_millis(10);
-/// Pause between two questions whether the store can be left.
+/// Polling interval while waiting until the store can be left.
 const FREE_PAUSE: Duration = Duration::from_millis(100);
 
-/// All that a window can ask for. Clones ask the same actor.
+/// Every verb of a window. Clones share the same actor.
 ///
-/// Each verb waits for the actor, which answers without waiting for the model. What happens later
-/// comes as [`ChatEvent`]s. Dropping the last handle is a [`Chat::shutdown`].
+/// Each verb waits for the actor, which answers without waiting for the model. Later results come as [`ChatEvent`]s.
+/// Dropping the last handle is a [`Chat::shutdown`].
 #[derive(Clone)]
 pub struct Chat {
     mailbox: Sender<Request>,
@@ -49,8 +49,8 @@ impl Chat {
         Chat::start_on(None, store, host, on_event)
     }
 
-    /// The same with a model to open instead, which is used from then on. Where it does not open, the
-    /// one that was used last is.
+    /// Like [`Chat::start`], with another model, which becomes the remembered one. If it does not open, the last model
+    /// does.
     pub fn start_on(
         model: Option<ModelChoice>,
         store: Store,
@@ -62,7 +62,7 @@ impl Chat {
         Ok(Chat::of(mailbox))
     }
 
-    /// As [`Chat::start`], with a clock and a timing of the caller's.
+    /// Like [`Chat::start`], with a clock and a timing of the caller's.
     pub fn start_with(
         store: Store,
         host: Box<dyn ModelHost>,
@@ -81,18 +81,17 @@ impl Chat {
         }
     }
 
-    /// Everything that a window needs to begin.
+    /// Returns the initial state of a window.
     pub fn snapshot(&self) -> Result<ChatSnapshot, Failure> {
         self.ask(|actor| actor.snapshot())
     }
 
-    /// The shown branch of a chat, which becomes the current one.
+    /// Returns the shown branch of a chat, which becomes the current one.
     pub fn open_chat(&self, chat: ChatId) -> Result<ChatView, Failure> {
         self.ask(move |actor| actor.open_chat(chat))
     }
 
-    /// Reads `text` ahead, which is written of the next message of a chat, or of a new one, where that delays nothing. An
-    /// empty one: what the chat has.
+    /// Prefills the draft of a chat's next message, or of a new chat, in idle time. An empty draft prefills the chat.
     pub fn read_ahead(
         &self,
         chat: Option<ChatId>,
@@ -114,8 +113,7 @@ impl Chat {
         self.ask(move |actor| actor.send(chat, &text, thinking))
     }
 
-    /// The same with the first message of the chat's queue, as `text`: `rest` is the queue from now on, and the draft
-    /// stays.
+    /// Sends the first message of the chat's queue, as `text`; `rest` becomes the queue, and the draft stays.
     pub fn send_queued(
         &self,
         chat: ChatId,
@@ -127,7 +125,8 @@ impl Chat {
         self.ask(move |actor| actor.send_queued(chat, &text, thinking, &rest))
     }
 
-    /// Queues another answer beside this one; of a user's message: another answer to it. `length`: how long it is to be.
+    /// Queues another answer beside this one, or, for a user's message, another answer to it. `length`: its requested
+    /// length.
     pub fn regenerate(
         &self,
         message: MessageId,
@@ -137,13 +136,13 @@ impl Chat {
         self.ask(move |actor| actor.regenerate(message, thinking, length))
     }
 
-    /// Goes on with an answer, in the same message.
+    /// Continues an answer in the same message.
     pub fn continue_answer(&self, message: MessageId) -> Result<ChatView, Failure> {
         self.ask(move |actor| actor.continue_answer(message))
     }
 
-    /// Makes a sibling of a message with another text, and shows it. `answer`: of a user's message,
-    /// answers it, with thinking or without.
+    /// Adds a sibling of a message with another text, and shows it. `answer`: for a user's message, answers it, with
+    /// thinking or without.
     pub fn edit_message(
         &self,
         message: MessageId,
@@ -154,23 +153,23 @@ impl Chat {
         self.ask(move |actor| actor.edit_message(message, &text, answer))
     }
 
-    /// Shows the branch through this message, down to where it was left.
+    /// Shows the branch through this message, down to the leaf that was shown last.
     pub fn show_sibling(&self, message: MessageId) -> Result<ChatView, Failure> {
         self.ask(move |actor| actor.show_sibling(message))
     }
 
-    /// Deletes a message with what follows it, which can be undone for 30 days. Another version is shown, or the branch ends
-    /// before it.
+    /// Deletes a message with its descendants, which can be undone for 30 days. Another version is shown, or the branch
+    /// ends before it.
     pub fn delete_message(&self, message: MessageId) -> Result<ChatView, Failure> {
         self.ask(move |actor| actor.delete_message(message))
     }
 
-    /// Deleted messages that can be restored, that deleted last first.
+    /// Returns the deleted messages that can be restored, the last deleted first.
     pub fn deleted_messages(&self) -> Result<Vec<DeletedMessage>, Failure> {
         self.ask(|actor| actor.deleted_messages())
     }
 
-    /// Brings a deleted message back, with what follows it, and shows it. Returns what was done, as undo names it.
+    /// Restores a deleted message with its descendants, and shows it. Returns the label for undo.
     pub fn restore_message(&self, message: MessageId) -> Result<String, Failure> {
         self.ask(move |actor| actor.restore_message(message))
     }
@@ -184,31 +183,31 @@ impl Chat {
         self.ask(move |actor| actor.end_fork(&fork))
     }
 
-    /// Ends the thinking of the answer that is being written in a chat, and has the answer itself begin. Where nothing is
-    /// being thought this is no error.
+    /// Ends the thinking of a chat's answer, so that the answer itself begins. It is no error if nothing is being
+    /// thought.
     pub fn answer_now(&self, chat: ChatId) -> Result<(), Failure> {
         self.ask(move |actor| actor.answer_now(chat))
     }
 
-    /// Stops the answer of a chat, wherever it is. What is written stays. Nothing to stop is no
-    /// error.
+    /// Stops the answer of a chat, whatever its stage. Text that was written stays. It is no error if there is nothing
+    /// to stop.
     pub fn stop(&self, chat: ChatId) -> Result<(), Failure> {
         self.ask(move |actor| actor.stop(chat))
     }
 
-    /// Gives a chat another title.
+    /// Renames a chat.
     pub fn rename(&self, chat: ChatId, title: impl Into<String>) -> Result<ChatSummary, Failure> {
         let title: String = title.into();
         self.ask(move |actor| actor.rename(chat, &title))
     }
 
-    /// Has chats stand at the top of the list, or no more. Returns what was done, as undo names it; so do the others.
+    /// Pins chats to the top of the list, or unpins them. Returns the label for undo, like the verbs below.
     pub fn pin(&self, chats: impl Into<Vec<ChatId>>, pinned: bool) -> Result<String, Failure> {
         let chats: Vec<ChatId> = chats.into();
         self.ask(move |actor| actor.pin(&chats, pinned))
     }
 
-    /// Takes chats out of the list, where they can still be searched and read, or brings them back.
+    /// Archives chats, which can still be searched and read, or unarchives them.
     pub fn archive(
         &self,
         chats: impl Into<Vec<ChatId>>,
@@ -234,24 +233,24 @@ impl Chat {
         self.ask(move |actor| actor.delete(&chats))
     }
 
-    /// Brings deleted chats back.
+    /// Restores deleted chats.
     pub fn restore(&self, chats: impl Into<Vec<ChatId>>) -> Result<String, Failure> {
         let chats: Vec<ChatId> = chats.into();
         self.ask(move |actor| actor.restore(&chats))
     }
 
-    /// The deleted chats that can be restored, that deleted last first.
+    /// Returns the deleted chats that can be restored, the last deleted first.
     pub fn bin(&self) -> Result<Vec<ChatSummary>, Failure> {
         self.ask(|actor| actor.bin())
     }
 
-    /// Removes deleted chats for good.
+    /// Purges deleted chats.
     pub fn delete_for_good(&self, chats: impl Into<Vec<ChatId>>) -> Result<(), Failure> {
         let chats: Vec<ChatId> = chats.into();
         self.ask(move |actor| actor.delete_for_good(&chats))
     }
 
-    /// Creates a folder behind the others, and moves chats into it.
+    /// Creates a folder after the others, and moves chats into it.
     pub fn create_folder(
         &self,
         name: impl Into<String>,
@@ -261,7 +260,7 @@ impl Chat {
         self.ask(move |actor| actor.create_folder(&name, &chats))
     }
 
-    /// Gives a folder another name.
+    /// Renames a folder.
     pub fn rename_folder(&self, folder: FolderId, name: impl Into<String>) -> Result<(), Failure> {
         let name: String = name.into();
         self.ask(move |actor| actor.rename_folder(folder, &name))
@@ -272,39 +271,39 @@ impl Chat {
         self.ask(move |actor| actor.delete_folder(folder))
     }
 
-    /// Moves a folder to a place among the others, counted from 0.
+    /// Moves a folder to a position among the others, from 0.
     pub fn move_folder(&self, folder: FolderId, to: usize) -> Result<(), Failure> {
         self.ask(move |actor| actor.move_folder(folder, to))
     }
 
-    /// Has the list hide what is in a folder, or show it.
+    /// Collapses or expands a folder in the list.
     pub fn collapse_folder(&self, folder: FolderId, collapsed: bool) -> Result<(), Failure> {
         self.ask(move |actor| actor.collapse_folder(folder, collapsed))
     }
 
-    /// A temporary chat in which nothing was said yet: it is in memory alone, with its draft, and ends with the process.
+    /// Creates an empty temporary chat: it is in memory only, with its draft, and ends with the process.
     pub fn new_temporary_chat(&self) -> Result<ChatView, Failure> {
         self.ask(|actor| actor.new_temporary_chat())
     }
 
-    /// Copies a temporary chat to the disk, where it goes on under another id.
+    /// Copies a temporary chat to the disk, where it continues under another id.
     pub fn keep_chat(&self, chat: ChatId) -> Result<ChatSummary, Failure> {
         let copying = self.ask(move |actor| actor.begin_keep(chat))?;
         let copying = self.copy_in_parts(copying)?;
         self.ask(move |actor| actor.end_keep(copying))
     }
 
-    /// Takes the last change back; `None`: there is none.
+    /// Undoes the last change; `None` if there is none.
     pub fn undo(&self) -> Result<Option<Undone>, Failure> {
         self.take_back(Direction::Undo)
     }
 
-    /// Makes the change again that was taken back last; `None`: there is none.
+    /// Redoes the change that was undone last; `None` if there is none.
     pub fn redo(&self) -> Result<Option<Undone>, Failure> {
         self.take_back(Direction::Redo)
     }
 
-    /// Finds words in titles, texts and thinking: chats, each with a few of its messages.
+    /// Searches titles, texts and thinking. Returns chats, each with a few of its messages.
     pub fn search(&self, query: impl Into<String>) -> Result<SearchAnswer, Failure> {
         let query: String = query.into();
         self.ask(move |actor| actor.search(&query))
@@ -320,8 +319,8 @@ impl Chat {
         self.ask(move |actor| actor.search_chat(&query, chat))
     }
 
-    /// What the next prompt of a chat, or of a new one, would take of the context, with `draft` and `pasted` tokens of
-    /// texts that go with it. Waits for no answer; `None`: no model is open.
+    /// Returns the tokens that the next prompt of a chat, or of a new one, would take of the context, with `draft` and
+    /// `pasted` tokens of attached texts. Waits for no answer; `None` if no model is open.
     pub fn context_usage(
         &self,
         chat: Option<ChatId>,
@@ -345,17 +344,17 @@ impl Chat {
         Ok(None)
     }
 
-    /// Begins a new chat with a summary of this one, written by the model from it.
+    /// Begins a new chat with a summary of this one, which the model writes.
     pub fn start_summary(&self, of: ChatId) -> Result<ChatView, Failure> {
         self.ask(move |actor| actor.start_summary(of))
     }
 
-    /// Has the next answer read what this one left out, as far as it fits.
+    /// Lets the next answer read what this one left out, as far as it fits.
     pub fn read_again(&self, answer: MessageId) -> Result<ChatView, Failure> {
         self.ask(move |actor| actor.read_again(answer))
     }
 
-    /// The tokens that each text has, counted on the caller's thread; `None`: no model is open.
+    /// Counts the tokens of each text on the caller's thread; `None` if no model is open.
     pub fn count_tokens(&self, texts: &[String]) -> Result<Option<Vec<u32>>, Failure> {
         refuse_too_large_together(texts.iter().map(String::len))?;
         let counter = self.ask(|actor| Ok(actor.prompt_counter()))?;
@@ -365,36 +364,35 @@ impl Chat {
         Ok(counter.map(|counter| texts.iter().map(|text| count(text, &*counter)).collect()))
     }
 
-    /// Keeps what is typed and not sent; `None`: where a new chat begins.
+    /// Saves a draft; `None`: the draft of a new chat.
     pub fn save_draft(&self, chat: Option<ChatId>, text: impl Into<String>) -> Result<(), Failure> {
         let text: String = text.into();
         self.ask(move |actor| actor.save_draft(chat, &text))
     }
 
-    /// Keeps what was pasted to be sent with the draft.
+    /// Saves the texts that were pasted into the draft.
     pub fn save_pastes(&self, chat: Option<ChatId>, pastes: Vec<String>) -> Result<(), Failure> {
         self.ask(move |actor| actor.save_pastes(chat, &pastes))
     }
 
-    /// Keeps the messages that are to be sent when the answer that is being written is done. Whoever shows the chat
-    /// sends them, by [`Chat::send_queued`].
+    /// Saves the messages to be sent when the answer in progress has ended. The window that shows the chat sends them,
+    /// by [`Chat::send_queued`].
     pub fn save_queue(&self, chat: ChatId, queue: Vec<QueuedMessage>) -> Result<(), Failure> {
         self.ask(move |actor| actor.save_queue(chat, &queue))
     }
 
-    /// Keeps the settings, or refuses them all when one is out of range. Opens the model again where
-    /// that is needed.
+    /// Saves the settings, or refuses them all if one is out of range. Reopens the model if necessary.
     pub fn save_settings(&self, settings: Settings) -> Result<Settings, Failure> {
         self.ask(move |actor| actor.save_settings(settings))
     }
 
-    /// All presets, in the order of their names.
+    /// Returns all presets, in the order of their names.
     pub fn presets(&self) -> Result<Vec<Preset>, Failure> {
         self.ask(|actor| actor.presets())
     }
 
-    /// Changes a preset, or adds one. A new one whose name is taken gets a number; one that is there is refused the name
-    /// of another.
+    /// Changes a preset, or adds one. A new one whose name is taken gets a number; an existing preset cannot take
+    /// another's name.
     pub fn save_preset(
         &self,
         id: Option<PresetId>,
@@ -408,12 +406,12 @@ impl Chat {
         self.ask(move |actor| actor.add_presets(contents))
     }
 
-    /// Deletes a preset. Its chats are answered as the settings say.
+    /// Deletes a preset. The settings then apply to its chats.
     pub fn delete_preset(&self, id: PresetId) -> Result<(), Failure> {
         self.ask(move |actor| actor.delete_preset(id))
     }
 
-    /// Has a chat, or the next new one, be answered with a preset, and with instructions of its own.
+    /// Chooses a preset and instructions for a chat, or for the next new one.
     pub fn choose_preset(&self, chat: Option<ChatId>, preset: ChatPreset) -> Result<(), Failure> {
         self.ask(move |actor| actor.choose_preset(chat, preset))
     }
@@ -423,18 +421,18 @@ impl Chat {
         self.ask(move |actor| actor.open_model(model))
     }
 
-    /// Opens the model that the last start was to open, whatever has become of it then.
+    /// Opens the model that the last start was to open, whatever became of it.
     pub fn retry_model(&self) -> Result<(), Failure> {
         self.ask(|actor| actor.retry_model())
     }
 
-    /// Unloads the model that is open, which frees its memory. The next message, or [`Chat::reload_model`], opens it again.
-    /// Refused while an answer is written or waits, and while a model is being opened.
+    /// Unloads the open model, which frees its memory. The next message, or [`Chat::reload_model`], opens it again.
+    /// Refused while an answer is written or queued, and while a model is being opened.
     pub fn eject_model(&self) -> Result<(), Failure> {
         self.ask(|actor| actor.eject_model())
     }
 
-    /// Opens the model that was unloaded. Without one there is nothing to do.
+    /// Reopens the unloaded model. Does nothing if there is none.
     pub fn reload_model(&self) -> Result<(), Failure> {
         self.ask(|actor| {
             actor.reload_ejected();
@@ -442,29 +440,29 @@ impl Chat {
         })
     }
 
-    /// Where the window of this label stood.
+    /// Returns the saved position of the window with this label.
     pub fn window(&self, label: impl Into<String>) -> Result<Option<WindowRow>, Failure> {
         let label: String = label.into();
         self.ask(move |actor| actor.window(&label))
     }
 
-    /// Keeps where the window of this label stands.
+    /// Saves the position of the window with this label.
     pub fn save_window(&self, label: impl Into<String>, window: WindowRow) -> Result<(), Failure> {
         let label: String = label.into();
         self.ask(move |actor| actor.save_window(&label, &window))
     }
 
-    /// The title of a chat.
+    /// Returns the title of a chat.
     pub fn title(&self, chat: ChatId) -> Result<String, Failure> {
         self.ask(move |actor| Ok(actor.store_of(chat).records().title(chat)?))
     }
 
-    /// A chat as it leaves the store. A temporary one is only there.
+    /// Returns a chat in the form in which it leaves the store. A temporary one is only there.
     pub fn record(&self, chat: ChatId) -> Result<WholeChat, Failure> {
         self.ask(move |actor| actor.whole_chat(chat))
     }
 
-    /// All folders and presets, as they leave the store.
+    /// Returns all folders and presets in the form in which they leave the store.
     pub fn named_records(&self) -> Result<(Vec<FolderRecord>, Vec<PresetRecord>), Failure> {
         self.ask(|actor| {
             let records = actor.store.records();
@@ -472,12 +470,12 @@ impl Chat {
         })
     }
 
-    /// Puts a copy of [`listed_copies`](crate::listed_copies) in the place of the store's file, `database`, and goes on with
-    /// it. Returns where the file is kept that was there. Refused while an answer is written.
+    /// Replaces the store's file, `database`, with a copy from [`listed_copies`](crate::listed_copies), and continues
+    /// with it. Returns the path to which the former file was moved. Refused while an answer is written.
     pub fn restore_copy(&self, database: &Path, name: &str) -> Result<PathBuf, Failure> {
-        // Not only when it was copied.
+        // Checked before the copy too, not only after it.
         self.may_leave_store()?;
-        // A large one takes a while, in which others are served.
+        // A large copy takes a while, in which others are served.
         store::prepare_copy(database, name).map_err(|error| match error {
             StoreError::NotFound(_) => Failure::other(
                 "This copy is damaged or not there any more, so it was not restored. Your chats are as they were.",
@@ -491,15 +489,14 @@ impl Chat {
         taken
     }
 
-    /// Whether another file may take the place of the store's now, or the store go to another place: not while an answer is
-    /// written.
+    /// Returns an error while an answer is written: the store's file cannot be replaced or moved then.
     pub fn may_leave_store(&self) -> Result<(), Failure> {
         self.ask(|actor| actor.may_leave_store())
     }
 
-    /// Has `copy` copy the store's file while nobody writes to it. Where that succeeds, later verbs fail: what they would
-    /// write belongs to the copy. Waits while an answer is written, as long as `waits` agrees; where it does not any more,
-    /// this returns false.
+    /// Has `copy` copy the store's file while nobody writes to it. If that succeeds, later verbs fail: their writes
+    /// would belong to the copy. Waits while an answer is written, as long as `waits` returns true; otherwise this
+    /// returns false.
     pub fn leave_store<C>(
         &self,
         mut copy: C,
@@ -524,8 +521,8 @@ impl Chat {
         }
     }
 
-    /// Stops and saves what is being written, ends both threads and closes the store. Later verbs
-    /// fail. Tells what the model was doing at the end.
+    /// Stops and saves the answer in progress, ends both threads and closes the store. Later verbs fail. Returns what
+    /// the model was doing at the end.
     pub fn shutdown(&self) -> AtEnd {
         let (ended, wait) = channel();
         let sent = self.mailbox.send(Request::Quit(Some(ended)));
@@ -535,7 +532,7 @@ impl Chat {
             .unwrap_or(AtEnd::Stopped)
     }
 
-    /// Waits until a change can be taken back.
+    /// Undoes or redoes a change, waiting until that is possible.
     fn take_back(&self, direction: Direction) -> Result<Option<Undone>, Failure> {
         let deadline = Instant::now() + STOPS_WITHIN;
         let mut copied = None;
@@ -550,7 +547,7 @@ impl Chat {
         }
     }
 
-    /// Others are served between the parts.
+    /// Copies a chat in parts, between which others are served.
     fn copy_in_parts(&self, mut copying: CopyingChat) -> Result<CopyingChat, Failure> {
         while !copying.is_whole() {
             copying = self.ask(move |actor| actor.go_on_copying(copying))?;
@@ -572,7 +569,7 @@ impl Chat {
             if let Err(failure) = &answer {
                 actor.after_failure(failure);
             }
-            // An error means that nobody waits for the answer any more.
+            // An error means that the receiver is gone.
             let _ = reply.send(answer);
         }));
         self.mailbox.send(request).map_err(|_| closed())?;
@@ -587,7 +584,7 @@ fn closed() -> Failure {
     )
 }
 
-/// Dropped with the last handle.
+/// Closes the chat when the last handle is dropped.
 struct LastHandle(Sender<Request>);
 
 impl Drop for LastHandle {

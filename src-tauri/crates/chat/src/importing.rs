@@ -1,4 +1,4 @@
-//! Chats that come into a store from elsewhere: written a part at a time, hidden, and shown when all are there.
+//! Import of chats from elsewhere: written in parts, hidden, and published when all are there.
 
 mod named;
 mod states;
@@ -15,30 +15,30 @@ use self::named::NamedRecords;
 use self::states::{StateOf, States, said};
 use crate::title;
 
-/// Bytes of text that wait to be written together.
+/// Bytes of text that are batched for a write.
 const TOGETHER: usize = 1 << 18;
 
-/// What became of the chats of an import.
+/// Counts of an import.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ImportCounts {
     /// Chats that were added.
     pub added: usize,
-    /// Of these, later states of chats that were here.
+    /// Added chats that are later states of chats that were here.
     pub changed: usize,
-    /// Chats that were left out: all that they say was here.
+    /// Chats left out because everything in them was here.
     pub known: usize,
-    /// Folders that were made.
+    /// Folders created.
     pub folders: usize,
     /// Presets that were added.
     pub presets: usize,
-    /// Names and instructions that were too long, and were cut.
+    /// Names and instructions that were too long, and were truncated.
     pub cut: usize,
-    /// Folders and presets that were left out, because they cannot be here.
+    /// Folders and presets left out because they are not valid here.
     pub left_out: usize,
 }
 
 impl ImportCounts {
-    /// What was added, such as "3 chats, 1 folder and 2 presets"; `None`: nothing.
+    /// Describes what was added, such as "3 chats, 1 folder and 2 presets"; `None` if nothing was.
     #[must_use]
     pub fn of_added(&self) -> Option<String> {
         let kinds = [
@@ -61,51 +61,51 @@ impl ImportCounts {
     }
 }
 
-/// An import, as far as it has come.
+/// An import in progress.
 pub struct Importing {
-    /// What hides its chats: a number below 0 that no other import has.
+    /// Mark that hides its chats: a number below 0 that no other import has.
     mark: i64,
-    /// When it began, in seconds: nothing in it is of a later time.
+    /// Start, in seconds: later times in the import are clamped to it.
     now: i64,
     waiting: VecDeque<IncomingChat>,
     waiting_bytes: usize,
-    /// What became of the chats that came, by the uids with which they came.
+    /// Outcome of the chats that came, by their original uids.
     came: HashMap<String, Came>,
-    /// The uids of the chats that were added.
+    /// Uids of the chats that were added.
     taken: HashSet<String>,
     chats: Vec<WrittenChat>,
     named: NamedRecords,
     counts: ImportCounts,
 }
 
-/// What became of the chats that came with one uid.
+/// Outcome of the chats that came with one uid.
 #[derive(Default)]
 struct Came {
     became: Vec<Became>,
-    /// What they say, and those that were here: known once a second one came.
+    /// Contents of these chats and of those that were here; computed when a second one comes.
     states: Option<States>,
 }
 
-/// What became of one chat: it was added, or all that it says was here.
+/// Outcome of one chat: it was added, or everything in it was here.
 struct Became {
-    /// How many chats were added before it.
+    /// Number of chats that were added before it.
     before: usize,
     of: StateOf,
-    /// Where its messages are, by place; `None`: at the same places.
+    /// Indices of its messages in the other state; `None` if they are the same.
     places: Option<Vec<u32>>,
 }
 
-/// What an import has brought.
+/// Result of a published import.
 pub(crate) struct Published {
     pub chats: Vec<ChatId>,
-    /// That were not there.
+    /// Folders that were created.
     pub folders: Vec<FolderId>,
     pub presets: Vec<PresetId>,
     pub counts: ImportCounts,
 }
 
 impl Importing {
-    /// Begins an import at this moment, in seconds.
+    /// Begins an import at this time, in seconds.
     pub fn begin(store: &Store, now: i64) -> Result<Importing, StoreError> {
         Ok(Importing {
             mark: store.records().free_mark()?,
@@ -125,12 +125,12 @@ impl Importing {
         self.named.add_folder(folder);
     }
 
-    /// Adds a preset, unless there is one that is the same.
+    /// Adds a preset, unless there is an equal one.
     pub fn add_preset(&mut self, preset: PresetRecord) {
         self.named.add_preset(preset);
     }
 
-    /// Adds a chat, unless all that it says is here. Returns whether enough waits to be written.
+    /// Adds a chat, unless everything in it is here. Returns whether enough is batched for a write.
     pub fn add(&mut self, store: &Store, whole: WholeChat) -> Result<bool, StoreError> {
         let uid = whole.chat.uid.clone();
         let came = self.came.get_mut(&uid);
@@ -139,7 +139,7 @@ impl Importing {
             Some(states) => states,
             None => {
                 if is_second {
-                    // The first may be among those that wait.
+                    // The first may be among those that are still batched.
                     while !self.write(store, Duration::MAX)? {}
                 }
                 States::read(&store.records(), &uid, self.mark)?
@@ -165,7 +165,7 @@ impl Importing {
         Ok(self.waiting_bytes >= TOGETHER)
     }
 
-    /// `states`: those that are known of this chat.
+    /// Adds a chat that is not here. `states`: the known states of this chat.
     fn add_new(
         &mut self,
         records: &ChatRecords<'_>,
@@ -179,7 +179,7 @@ impl Importing {
             chat.uid = self.free_uid(records, &chat.uid, states)?;
         }
         self.taken.insert(chat.uid.clone());
-        // One from a clock that was ahead would stand above all others.
+        // A chat from a clock that was ahead would stand above all others.
         chat.updated_at = chat.updated_at.min(self.now);
         self.named.rename_in(&mut whole);
         if !title::can_be_seen(&whole.chat.title) {
@@ -211,7 +211,7 @@ impl Importing {
         }
     }
 
-    /// Writes what waits, for at most the given time, as long as there is room. Returns whether all is written.
+    /// Writes the batched chats for at most the given time. Returns whether all are written.
     pub fn write(&mut self, store: &Store, within: Duration) -> Result<bool, StoreError> {
         if !self.waiting.is_empty() {
             store.check_room()?;
@@ -227,7 +227,7 @@ impl Importing {
         Ok(is_done)
     }
 
-    /// Shows all chats at once. Returns what became of them.
+    /// Publishes all chats at once. Returns the counts.
     pub fn finish(self, store: &Store) -> Result<ImportCounts, StoreError> {
         Ok(self.publish(store)?.counts)
     }
@@ -273,7 +273,7 @@ impl Importing {
 }
 
 impl Came {
-    /// Each with how many chats were added before it.
+    /// Returns the states here, each with the number of chats that were added before it.
     fn here(self, added: &[WrittenChat]) -> Vec<(usize, ChatHere)> {
         let here = |it: Became| {
             let id = match it.of {
@@ -287,8 +287,8 @@ impl Came {
     }
 }
 
-/// Which of the states that came with one uid is the one that the chat added as the `at`th names: the last before it, else
-/// the first behind it.
+/// Returns the state to which the chat added as the `at`th refers among those of one uid: the last before it, else the
+/// first after it.
 fn state_for(at: usize, states: &[(usize, ChatHere)]) -> Option<&ChatHere> {
     let behind = states.partition_point(|(before, _)| *before <= at);
     let (_, state) = states.get(behind.saturating_sub(1))?;

@@ -1,4 +1,4 @@
-//! What the actor and the model thread say to each other.
+//! Messages between the actor and the model thread.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -17,37 +17,36 @@ pub(crate) enum Job {
     Open {
         choice: ModelChoice,
         options: ModelOptions,
-        /// The user asked for it.
+        /// True if the user asked for it.
         asked: bool,
     },
     Answer {
         chat: ChatId,
         request: TurnRequest,
         cancel: Arc<AtomicBool>,
-        /// Ends its thinking.
+        /// Flag that ends the thinking.
         answer_now: Arc<AtomicBool>,
     },
-    /// Closes the model. Nothing is reported: what follows waits for it in the queue.
+    /// Closes the model. Nothing is reported: later jobs wait in the queue.
     Close,
-    /// A message that is not sent yet, to be read while nothing else is to do. A later one replaces it.
+    /// Prefills an unsent message in idle time. A later one replaces it.
     ReadAhead { chat: ChatId, request: TurnRequest },
-    /// A question for the title of a chat, to be answered while nothing else is to do. A later one replaces it.
+    /// Asks for the title of a chat in idle time. A later one replaces it.
     Title { chat: ChatId, request: TurnRequest },
-    /// A chat could not be saved because the disk is full.
+    /// Frees disk space: a chat could not be saved because the disk is full.
     MakeRoom,
-    /// A chat goes on as another one.
+    /// Transfers what is held of a chat to another id.
     Relabel { from: ChatId, to: ChatId },
-    /// These chats were deleted.
+    /// Drops what is held of these chats, which were deleted.
     Forget(Vec<ChatId>),
-    /// There are no chats but these.
+    /// Erases what is held of all other chats.
     RetainChats(Vec<ChatId>),
 }
 
-/// What the model thread tells the actor. It is about the job that runs, but for [`Report::Titled`] and
-/// [`Report::IdleWorkPanicked`].
+/// Reports of the model thread about the running job, except for [`Report::Titled`] and [`Report::IdleWorkPanicked`].
 pub(crate) enum Report {
     Progress(Opening),
-    /// The job of opening is over; `open` is the model that there is now.
+    /// The model was opened, or failed to open; `open` is the model that is open now.
     Opened {
         result: Result<(), Failure>,
         open: Option<Box<ModelInfo>>,
@@ -59,26 +58,26 @@ pub(crate) enum Report {
         id: u32,
         text: String,
         part: Part,
-        /// When it was made; the actor may come to it later.
+        /// Time of the token; the actor may handle it later.
         at: Instant,
     },
-    /// The job of answering is over. After a panic the model cannot be trusted.
+    /// The answer has ended. After a panic the model cannot be trusted.
     Ended {
         result: Result<GeneratedAnswer, Failure>,
         panicked: bool,
-        /// The model as it is now.
+        /// The model in its present state.
         open: Option<Box<ModelInfo>>,
     },
-    /// The answer to [`Job::Title`].
+    /// Answer to [`Job::Title`].
     Titled {
         chat: ChatId,
         title: String,
     },
-    /// The model could not be trusted any more and was closed while it had no job.
+    /// The model panicked in idle work, cannot be trusted and was closed.
     IdleWorkPanicked,
 }
 
-/// How the model ended an answer.
+/// End of an answer, as the model reports it.
 pub(crate) struct GeneratedAnswer {
     pub reason: StopReason,
     pub stats: AnswerStats,

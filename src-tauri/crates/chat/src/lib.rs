@@ -1,10 +1,9 @@
 //! The product's verbs, and the one thread that owns the model.
 //!
-//! [`Chat`] is the handle: each verb is a request to the *actor*, a thread that owns the [`Store`]
-//! and answers at once. The actor keeps the queue of answers and hands one job at a time to the
-//! *model thread*, which owns the [`ModelHost`] and reports back what it reads and writes. Nothing
-//! is locked, and all that is shared are three flags: one cancels an answer, one ends its thinking,
-//! one ends idle work. How full the context is, a third thread counts.
+//! [`Chat`] is the handle: each verb is a request to the *actor*, a thread that owns the [`Store`] and answers at once.
+//! The actor keeps the queue of answers and hands one job at a time to the *model thread*, which owns the [`ModelHost`]
+//! and reports its progress. There are no locks, and only three flags are shared: one cancels an answer, one ends its
+//! thinking, one ends idle work. A third thread counts the usage of the context.
 //!
 //! The model itself is behind [`ModelHost`]: this crate knows no engine, and tests script one.
 

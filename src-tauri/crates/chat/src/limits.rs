@@ -1,16 +1,16 @@
-//! How long the texts are that users write.
+//! Length limits of texts that users write.
 
 use crate::failure::{Failure, FailureCode};
 
-/// The most bytes of a message or a draft.
+/// Maximum bytes of a message or a draft.
 pub const MAX_TEXT: usize = 4_000_000;
 
-/// Refuses a text that no model could read, by its bytes, before anything looks at its content.
+/// Refuses a text that no model could read, by its bytes, before its content is looked at.
 pub(crate) fn refuse_too_large(text: &str) -> Result<(), Failure> {
     refuse_too_large_together([text.len()])
 }
 
-/// The same of texts that are kept together, by the bytes of each.
+/// Refuses texts that are stored together, by the sum of their bytes.
 pub(crate) fn refuse_too_large_together(
     bytes: impl IntoIterator<Item = usize>,
 ) -> Result<(), Failure> {

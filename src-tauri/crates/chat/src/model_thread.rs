@@ -16,10 +16,11 @@ use crate::model_host::{ModelHost, ModelInfo};
 use crate::reading::{Reading, ReadingRate};
 use crate::view::AnswerStats;
 
-/// How long what is left of idle work delays the end of a model.
+/// Time limit for finishing idle work before a model is closed.
 const END_WITHIN: Duration = Duration::from_millis(500);
 
-/// Runs until the actor lets go of `jobs`. `interrupt` is set whenever it sends one: then what is done in idle time ends.
+/// Runs until the actor drops the sender of `jobs`. `interrupt` is set whenever the actor sends a job: idle work then
+/// ends.
 pub(crate) fn run(
     mut host: Box<dyn ModelHost>,
     jobs: &Receiver<Job>,
@@ -72,7 +73,7 @@ pub(crate) fn run(
                 cancel,
                 answer_now,
             } => {
-                // It was written before, and is sent or discarded.
+                // The draft is older: it is sent or discarded by now.
                 idle.ahead = None;
                 idle.title = None;
                 let signals = Signals {
@@ -98,26 +99,26 @@ pub(crate) fn run(
                 idle.title = idle.title.filter(|(of, _)| !chats.contains(of));
                 log_panic(|| host.forget(&chats));
             }
-            // What is kept after a panic is erased the next time.
+            // After a panic the rest is erased the next time.
             Job::RetainChats(chats) => log_panic(|| host.retain_chats(&chats)),
         }
     }
     idle.end(host.as_mut());
 }
 
-/// What the host does while there is no job.
+/// Work of the host while there is no job.
 struct IdleWork {
-    /// How long no job has come before it begins, but for a message to be read ahead.
+    /// Idle time before it begins; prefilling a draft does not wait.
     after: Duration,
     ahead: Option<(ChatId, TurnRequest)>,
-    /// A question for a title.
+    /// A request for a title.
     title: Option<(ChatId, TurnRequest)>,
-    /// Whether the host may have something left to do.
+    /// True if the host may have work left.
     remains: bool,
 }
 
 impl IdleWork {
-    /// The next job; `None` when there are no more.
+    /// Returns the next job; `None` if there are no more.
     fn next_job(
         &mut self,
         host: &mut dyn ModelHost,
@@ -137,7 +138,7 @@ impl IdleWork {
                 }
             }
             while self.ahead.is_some() || self.title.is_some() || self.remains {
-                // In this order: a job that comes from now on sets it.
+                // In this order, since any later job sets it again.
                 interrupt.store(false, Ordering::SeqCst);
                 match jobs.try_recv() {
                     Ok(job) => return Some(job),
@@ -148,7 +149,7 @@ impl IdleWork {
         }
     }
 
-    /// Before the model goes: keeps what needs no evaluation, for a short time.
+    /// Saves what needs no evaluation before the model is closed, within a time limit.
     fn end(&mut self, host: &mut dyn ModelHost) {
         (self.ahead, self.title) = (None, None);
         let deadline = Instant::now() + END_WITHIN;
@@ -175,25 +176,25 @@ impl IdleWork {
             }
             (None, None) => Ok(host.work_while_idle(true, cancel)),
         };
-        // Nobody waits for it, and what has failed is done when it is needed.
+        // Nobody waits for it, and failed work is repeated when it is needed.
         let (step, panicked) = catch_panic(FailureCode::Other, step);
         if panicked {
-            // An answer that is already asked for must not be given from a cache of other tokens.
+            // An answer that is already requested must not use a cache of other tokens.
             close(host);
             report(Report::IdleWorkPanicked);
         } else if cancel.load(Ordering::SeqCst) {
-            // It goes on, unless the job ends or replaces it.
+            // Restored, unless the job ends or replaces it.
             self.ahead = ahead;
             self.title = self.title.take().or(title);
         }
-        // What waits for the disk waits on where something else has failed.
+        // After another failure the pending writes still remain.
         self.remains = step
             .inspect_err(|failure| tracing::debug!(code = failure.code.name(), "idle work failed"))
             .unwrap_or(!panicked);
     }
 }
 
-/// Reads a message that is not sent yet, up to where the answer's prompt would go on.
+/// Prefills an unsent message, up to the point where the answer's prompt would continue.
 fn read_ahead(
     host: &mut dyn ModelHost,
     chat: ChatId,
@@ -209,8 +210,7 @@ fn read_ahead(
     Ok(())
 }
 
-/// The answer to a question for a title, which is no part of the chat. `None` where it was cancelled, or the model is
-/// about another chat by now.
+/// Generates a title outside the chat. `None` if it was cancelled, or the model now holds another chat.
 fn make_title(
     host: &mut dyn ModelHost,
     request: &TurnRequest,
@@ -233,7 +233,7 @@ fn make_title(
 }
 
 fn close(host: &mut dyn ModelHost) {
-    // After a panic of a driver the model is gone all the same.
+    // After a panic of a driver the model is gone in any case.
     log_panic(|| host.close());
 }
 
@@ -296,7 +296,7 @@ fn named(info: &ModelInfo) -> ModelInfo {
     info.clone().with_names_cut()
 }
 
-/// A panic becomes a failure, so that the thread lives on. Returns whether there was one.
+/// Turns a panic into a failure, so that the thread survives. Returns whether there was one.
 pub(crate) fn catch_panic<T>(
     code: FailureCode,
     act: impl FnOnce() -> Result<T, Failure>,
@@ -305,7 +305,7 @@ pub(crate) fn catch_panic<T>(
         Ok(result) => (result, false),
         Err(panic) => {
             let cause = cause(panic.as_ref());
-            // The hook for panics logs it, without the text that one may quote.
+            // The panic hook logs it, without the text that a panic may quote.
             tracing::error!("the model panicked");
             (
                 Err(Failure::new(

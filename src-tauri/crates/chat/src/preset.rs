@@ -12,7 +12,7 @@ use crate::failure::Failure;
 use crate::settings::{SamplingSettings, validate_instructions};
 use crate::{text, title};
 
-/// Presets that there can be.
+/// Maximum number of presets.
 pub(crate) const MOST: usize = 500;
 
 /// A preset.
@@ -21,37 +21,37 @@ pub(crate) const MOST: usize = 500;
 pub struct Preset {
     /// Its id.
     pub id: PresetId,
-    /// What is in it.
+    /// Content of the preset.
     #[serde(flatten)]
     pub content: PresetContent,
 }
 
-/// What is in a preset.
+/// Content of a preset.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "specta", derive(specta::Type))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct PresetContent {
     /// Its name, which no other preset has.
     pub name: String,
-    /// Instructions; empty: those of the settings.
+    /// Instructions; if empty, those of the settings apply.
     pub instructions: String,
-    /// Whether new chats are thought about; `None`: as the settings say.
+    /// Thinking in new chats; `None`: the settings apply.
     pub thinking: Option<bool>,
-    /// What it changes of how tokens are chosen; the rest is as the settings say.
+    /// Overrides of the sampling parameters; for the rest the settings apply.
     pub sampling: SamplingSettings,
 }
 
-/// Presets that were read from a file.
+/// Presets read from a file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ReadPresets {
     /// The presets.
     pub presets: Vec<PresetContent>,
-    /// What of another app's preset has no place in one of ours.
+    /// Parts of another app's preset that have no counterpart here.
     pub left_out: Vec<String>,
 }
 
 impl PresetContent {
-    /// With a name that can be shown, or refused, with the field that is wrong.
+    /// Checks the content and normalises its name. Names the invalid field on failure.
     pub(crate) fn validated(self) -> Result<PresetContent, Failure> {
         self.sampling.validate()?;
         validate_instructions(&self.instructions)?;
@@ -88,7 +88,7 @@ impl From<PresetRow> for Preset {
     }
 }
 
-/// The preset of this name in the database of an app, which may be running.
+/// Returns the preset of this name in the database of an app, which may be running.
 pub fn named(database: &Path, name: &str) -> Result<PresetContent, Failure> {
     let presets = match store::read_presets(database) {
         Ok(rows) => rows
@@ -117,12 +117,12 @@ pub fn named(database: &Path, name: &str) -> Result<PresetContent, Failure> {
     }
 }
 
-/// Whether two names are the same to a person.
+/// Returns whether two names look the same to a person.
 pub(crate) fn same_name(one: &str, other: &str) -> bool {
     one.to_lowercase() == other.to_lowercase()
 }
 
-/// `name`, or the first of `name 2`, `name 3` and so on that is not taken.
+/// Returns `name`, or the first of `name 2`, `name 3` and so on that is not taken.
 pub(crate) fn free_name(name: &str, is_taken: impl Fn(&str) -> bool) -> String {
     if !is_taken(name) {
         return name.to_owned();
@@ -137,7 +137,7 @@ pub(crate) fn free_name(name: &str, is_taken: impl Fn(&str) -> bool) -> String {
         .unwrap_or_else(|| name.to_owned())
 }
 
-/// Whether `name` is one that [`free_name`] gives to `of`.
+/// Returns whether `name` is one that [`free_name`] derives from `of`.
 pub(crate) fn is_numbered(name: &str, of: &str) -> bool {
     let Some((_, number)) = numbered_base(name) else {
         return false;
@@ -153,7 +153,7 @@ fn numbered(base: &str, number: u32) -> String {
     begin.trim_end().to_owned() + &end
 }
 
-/// The parts of a name that ends in a number.
+/// Splits a name that ends in a number.
 fn numbered_base(name: &str) -> Option<(&str, u32)> {
     let (base, number) = name.rsplit_once(' ')?;
     Some((base, number.parse().ok()?))

@@ -1,8 +1,8 @@
-//! How far a prompt has been read, and how long the rest takes.
+//! Progress of prefill, with an estimate of the time left.
 
 use std::time::{Duration, Instant};
 
-/// How far a prompt has been read, in tokens.
+/// Progress of a prefill, in tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Reading {
     /// Tokens in the cache.
@@ -11,26 +11,26 @@ pub(crate) struct Reading {
     pub total: usize,
     /// Tokens that were in the cache before.
     pub cached: usize,
-    /// How long the rest takes, once a rate was measured.
+    /// Estimated time for the rest, once a rate was measured.
     pub left: Option<Duration>,
 }
 
-/// Measures how fast prompts are read.
+/// Measures the prefill rate.
 #[derive(Debug, Default)]
 pub(crate) struct ReadingRate {
-    /// Of the prompt that is being read: when that began, and the tokens that were there.
+    /// Start of the current prefill, and the tokens that were in the cache then.
     began: Option<(Instant, usize)>,
     /// Tokens per second, of this prompt or the one before.
     per_second: Option<f64>,
 }
 
 impl ReadingRate {
-    /// Another prompt is about to be read.
+    /// Resets for the next prompt.
     pub fn restart(&mut self) {
         self.began = None;
     }
 
-    /// `done` of `total` tokens are in the cache at this moment, `cached` of which were there before.
+    /// Records that `done` of `total` tokens are in the cache now, `cached` of which were there before.
     pub fn progress(&mut self, at: Instant, done: usize, total: usize, cached: usize) -> Reading {
         let (began, first) = *self.began.get_or_insert((at, done));
         let seconds = at.saturating_duration_since(began).as_secs_f64();
@@ -59,7 +59,7 @@ mod tests {
         let after = |seconds| start + Duration::from_secs(seconds);
         let mut rate = ReadingRate::default();
         let left = |reading: Reading| reading.left.map(|left| left.as_secs());
-        // 1,000 tokens are in the cache: they say nothing about the rate.
+        // 1,000 cached tokens say nothing about the rate.
         assert_eq!(left(rate.progress(after(0), 1000, 2000, 1000)), None);
         assert_eq!(left(rate.progress(after(2), 1200, 2000, 1000)), Some(8));
         assert_eq!(left(rate.progress(after(10), 1400, 2000, 1000)), Some(15));

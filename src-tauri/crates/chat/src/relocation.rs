@@ -1,4 +1,4 @@
-//! A database whose folder has moved, with models in it.
+//! Relocation of a database whose folder has moved together with models.
 
 use std::path::{Path, PathBuf};
 
@@ -9,8 +9,8 @@ use crate::failure::Failure;
 use crate::model_host::ModelChoice;
 use crate::settings::DOWNLOAD_FOLDER;
 
-/// Has a database that nobody has open name the model that is opened at the start, and the folder of downloads, where they
-/// are now. `moved`: where a path leads now, if it is another place.
+/// Rewrites the paths of the startup model and of the download folder in a closed database. `moved` returns the new
+/// location of a path, if it has one.
 pub fn relocate(database: &Path, moved: &dyn Fn(&Path) -> Option<PathBuf>) -> Result<(), Failure> {
     let store = Store::open(database)?;
     store.transaction(|store| {

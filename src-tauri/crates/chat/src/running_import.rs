@@ -1,4 +1,4 @@
-//! An import beside the work of others: a part at a time is handed to the actor.
+//! An import in parts that are handed to the actor, so that others are served.
 
 use store::{FolderRecord, PresetRecord, WholeChat};
 
@@ -6,14 +6,15 @@ use crate::failure::Failure;
 use crate::handle::Chat;
 use crate::importing::ImportCounts;
 
-/// Chats that are being imported. They are there when all are: dropped before [`RunningImport::finish`], it leaves nothing.
+/// An import in progress. Its chats appear together: if it is dropped before [`RunningImport::finish`], it leaves
+/// nothing.
 pub struct RunningImport {
     chat: Chat,
     is_over: bool,
 }
 
 impl RunningImport {
-    /// Begins an import, of which there is one at a time.
+    /// Begins an import. Only one can run at a time.
     pub fn begin(chat: &Chat) -> Result<RunningImport, Failure> {
         chat.ask(|actor| actor.begin_import())?;
         Ok(RunningImport {
@@ -22,7 +23,7 @@ impl RunningImport {
         })
     }
 
-    /// Adds a chat. The actor is asked for a short time again and again, so that it serves others meanwhile.
+    /// Adds a chat. Occupies the actor for short times only, so that it serves others in between.
     pub fn add(&mut self, whole: WholeChat) -> Result<(), Failure> {
         if self.chat.ask(move |actor| actor.import_chat(whole))? {
             self.write()?;
@@ -35,12 +36,12 @@ impl RunningImport {
         self.chat.ask(move |actor| actor.import_folder(folder))
     }
 
-    /// Adds a preset, unless there is one that is the same.
+    /// Adds a preset, unless there is an equal one.
     pub fn add_preset(&mut self, preset: PresetRecord) -> Result<(), Failure> {
         self.chat.ask(move |actor| actor.import_preset(preset))
     }
 
-    /// Shows all chats. One undo takes all of them to the bin.
+    /// Publishes all chats. One undo moves all of them to the bin.
     pub fn finish(mut self) -> Result<ImportCounts, Failure> {
         self.write()?;
         let counts = self.chat.ask(|actor| actor.end_import());
@@ -57,7 +58,7 @@ impl RunningImport {
 impl Drop for RunningImport {
     fn drop(&mut self) {
         if !self.is_over {
-            // An error means that the actor has ended, and its next start removes what is hidden.
+            // An error means that the actor has ended; its next start removes hidden chats.
             let _ = self.chat.ask(|actor| {
                 actor.drop_import();
                 Ok(())

@@ -19,7 +19,7 @@ use crate::text;
 mod changes;
 pub mod names;
 
-/// All settings. A change of what [`ModelOptions`] holds opens the model again.
+/// All settings. A change of the [`ModelOptions`] reopens the model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "specta", derive(specta::Type))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -28,41 +28,41 @@ pub struct Settings {
     pub theme: Theme,
     /// `auto`, `cpu`, `gpu` or `gpu:ID`.
     pub device: String,
-    /// Threads to compute with; `None`: as many as suit the machine.
+    /// Threads to compute with; `None`: chosen for the machine.
     pub threads: Option<u32>,
-    /// Tokens of context; `None`: as many as suit the model and the machine.
+    /// Tokens of context; `None`: chosen for the model and the machine.
     pub context_length: Option<u32>,
-    /// How exactly the model keeps what it has read.
+    /// Storage type of the KV cache.
     pub kv_type: KvType,
-    /// Minutes without use after which a model file is unloaded; `None`: never.
+    /// Idle minutes after which a model file is unloaded; `None`: never.
     pub unload_minutes: Option<u32>,
-    /// Fingerprints of the files whose own chat template is used though its text is unknown.
+    /// Fingerprints of files whose own chat template is used although it is unknown.
     pub own_templates: Vec<String>,
-    /// What the user has changed of how tokens are chosen.
+    /// Overrides of the sampling parameters.
     pub sampling_changes: SamplingSettings,
-    /// The most tokens of one answer; `None`: until the context is full.
+    /// Maximum tokens of an answer; `None`: until the context is full.
     pub max_tokens: Option<u32>,
-    /// The most tokens of thinking, behind which the answer begins; `None`: as many as the model likes.
+    /// Maximum tokens of thinking before the answer begins; `None`: left to the model.
     pub thinking_budget: Option<u32>,
     /// Prompt-lookup speculative decoding.
     pub lookup: bool,
-    /// Whether a message is read while it is written.
+    /// True to prefill a message while it is being typed.
     pub read_ahead: bool,
     /// Instructions for every chat; empty: the model's own.
     pub instructions: String,
-    /// Whether new messages ask for thinking.
+    /// True if new messages ask for thinking.
     pub thinking: bool,
-    /// The preset of new chats; `None`, and one that was deleted: what these settings say.
+    /// Preset of new chats; if `None` or deleted, these settings apply.
     pub default_preset: Option<PresetId>,
     /// The key that sends.
     pub send_with: SendWith,
-    /// How large the page is drawn, in percent.
+    /// Zoom of the page, in percent.
     pub zoom: u32,
-    /// Whether the line of figures under an answer is shown.
+    /// True to show the line of figures under an answer.
     pub show_stats: bool,
-    /// Whether the model makes the titles of new chats, while it has nothing else to do.
+    /// True to let the model title new chats in idle time.
     pub model_titles: bool,
-    /// The folder into which models are downloaded; `None`: the cache of the Hugging Face hub.
+    /// Folder for downloaded models; `None`: the cache of the Hugging Face hub.
     pub download_folder: Option<String>,
 }
 
@@ -98,7 +98,7 @@ impl Default for Settings {
 #[cfg_attr(feature = "specta", derive(specta::Type))]
 #[serde(rename_all = "lowercase")]
 pub enum Theme {
-    /// As the system has it.
+    /// Follows the system.
     System,
     /// Light.
     Light,
@@ -111,13 +111,13 @@ pub enum Theme {
 #[cfg_attr(feature = "specta", derive(specta::Type))]
 #[serde(rename_all = "kebab-case")]
 pub enum SendWith {
-    /// Enter sends, Shift+Enter makes a line.
+    /// Enter sends, Shift+Enter inserts a line break.
     Enter,
     /// Ctrl+Enter (Cmd+Enter) sends.
     CtrlEnter,
 }
 
-/// What the user has changed of how tokens are chosen; `None`: as the model's file asks for it.
+/// Overrides of the sampling parameters; `None`: the value from the model's file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "specta", derive(specta::Type))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -132,13 +132,13 @@ pub struct SamplingSettings {
     pub min_p: Option<f32>,
     /// See [`Sampling`].
     pub repeat_penalty: Option<f32>,
-    /// `None`: a new one for each answer.
+    /// Seed; `None`: a new one for each answer.
     #[cfg_attr(feature = "specta", specta(type = Option<u32>))]
     pub seed: Option<u64>,
 }
 
 impl SamplingSettings {
-    /// How tokens are chosen by a model that asks for `defaults`.
+    /// Returns the sampling parameters over the `defaults` of a model.
     pub fn over(&self, defaults: &Sampling) -> Sampling {
         Sampling {
             temperature: self.temperature.unwrap_or(defaults.temperature),
@@ -151,7 +151,7 @@ impl SamplingSettings {
         }
     }
 
-    /// These, and those of `other` where there is none.
+    /// Returns these values, or those of `other` where there is none.
     pub(crate) fn or(self, other: SamplingSettings) -> SamplingSettings {
         SamplingSettings {
             temperature: self.temperature.or(other.temperature),
@@ -163,8 +163,8 @@ impl SamplingSettings {
         }
     }
 
-    /// As it was stored or exported, by this version or another: a value out of range becomes the nearest one in it, and
-    /// anything but a number is absent.
+    /// Reads values that were stored or exported, by this version or another: a value out of range is clamped, and one
+    /// that is not a number is absent.
     pub(crate) fn stored(values: &Value) -> SamplingSettings {
         let number = |parameter: Parameter| parameter.nearest(values.get(parameter.key)?.as_f64()?);
         let real = |parameter| number(parameter).map(|value| value as f32);
@@ -189,7 +189,7 @@ impl SamplingSettings {
         allowed(SEED, self.seed.map(|seed| seed as f64))
     }
 
-    /// Without what is as in the defaults that earlier versions had for all models.
+    /// Removes values that equal the defaults that earlier versions had for all models.
     fn changed(self) -> SamplingSettings {
         let usual = Sampling::default();
         fn changed<T: PartialEq>(value: Option<T>, usual: T) -> Option<T> {
@@ -206,31 +206,31 @@ impl SamplingSettings {
     }
 }
 
-/// How the keys of the user's settings begin in the store.
+/// Prefix of the keys of the user's settings in the store.
 const ROW: &str = "user.";
-/// Where the folder of downloads is.
+/// Key of the download folder.
 pub(crate) const DOWNLOAD_FOLDER: &str = "user.downloadFolder";
-/// Where earlier versions stored all of the sampling, and where what the user has changed of it is.
+/// Keys of the sampling parameters: all of them, as earlier versions stored them, and the overrides.
 const WHOLE_SAMPLING: &str = "sampling";
 const SAMPLING: &str = "samplingChanges";
-/// A week.
+/// One week.
 const MAX_UNLOAD_MINUTES: u32 = 7 * 24 * 60;
 pub(crate) const MAX_INSTRUCTIONS: usize = 20_000;
 const MAX_OWN_TEMPLATES: usize = 1000;
-/// Bytes of a path, as Linux has it.
+/// Bytes of a path, as on Linux.
 const MAX_PATH: usize = 4096;
 
-/// The lengths of context that can be asked for, in tokens.
+/// Allowed lengths of the context, in tokens.
 pub const CONTEXT_LENGTHS: RangeInclusive<u32> = 256..=1 << 20;
 
-/// The most threads that make sense: twice the logical cores of this machine.
+/// Returns the maximum sensible number of threads: twice the logical cores of this machine.
 pub fn max_threads() -> u32 {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     u32::try_from(2 * cores).unwrap_or(u32::MAX)
 }
 
 impl Settings {
-    /// The part of them that a model is opened with.
+    /// Returns the options with which a model is opened.
     pub fn load_options(&self) -> ModelOptions {
         ModelOptions {
             device: self.device.clone(),
@@ -286,7 +286,7 @@ impl Settings {
         validate_instructions(&self.instructions)
     }
 
-    /// As they are stored.
+    /// Reads them from the store.
     pub(crate) fn read(store: &Store) -> Result<Settings, StoreError> {
         let rows = store.settings().with_prefix(ROW)?;
         let key = |row: String| row.trim_start_matches(ROW).to_owned();
@@ -297,7 +297,7 @@ impl Settings {
         ))
     }
 
-    /// Stores them, together.
+    /// Writes them to the store, in one transaction.
     pub(crate) fn write(&self, store: &Store) -> Result<(), StoreError> {
         store.transaction(|store| {
             for (key, value) in self.rows().unwrap_or_default() {
@@ -307,7 +307,7 @@ impl Settings {
         })
     }
 
-    /// What of them is other than in `now`, by key.
+    /// Returns the keys whose values differ from `now`, with these values.
     pub(crate) fn changed_in(&self, now: &Settings) -> Map<String, Value> {
         let (before, now) = (
             self.rows().unwrap_or_default(),
@@ -319,7 +319,7 @@ impl Settings {
             .collect()
     }
 
-    /// These with other values of some keys.
+    /// Returns these settings with other values of some keys.
     pub(crate) fn with(&self, values: Map<String, Value>) -> Result<Settings, Failure> {
         let mut rows = self.rows().unwrap_or_default();
         rows.extend(values);
@@ -327,8 +327,7 @@ impl Settings {
             .map_err(|error| Failure::other(error.to_string()))
     }
 
-    /// The stored rows over the defaults. A value that no longer makes sense gives way to its
-    /// default.
+    /// Merges the stored rows with the defaults. An invalid value is replaced by its default.
     fn from_rows(mut rows: Map<String, Value>) -> Settings {
         let whole = rows.remove(WHOLE_SAMPLING);
         let whole = whole.map(|whole| SamplingSettings::stored(&whole).changed());
@@ -350,7 +349,7 @@ impl Settings {
         settings
     }
 
-    /// One row per key.
+    /// Returns one row per key.
     fn rows(&self) -> Option<Map<String, Value>> {
         match serde_json::to_value(self) {
             Ok(Value::Object(rows)) => Some(rows),
@@ -376,7 +375,7 @@ fn is_fingerprint(name: &str) -> bool {
     (1..=128).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// `value`: as it was chosen, if it was.
+/// Checks a value that was chosen, if it was.
 fn allowed<T: Into<f64> + Copy + std::fmt::Display>(
     parameter: Parameter,
     value: Option<T>,
@@ -391,7 +390,7 @@ fn allowed<T: Into<f64> + Copy + std::fmt::Display>(
     }
 }
 
-/// NaN is in no range. `key`: of the setting.
+/// Checks a range; NaN is in none. `key`: that of the setting.
 fn within<T: PartialOrd + std::fmt::Display>(
     key: &str,
     value: T,
@@ -433,7 +432,7 @@ mod tests {
                 let absent = SamplingSettings::stored(&json!({ key: other }));
                 assert_eq!(absent, SamplingSettings::default(), "{key}: {other}");
             }
-            // As the window sends it.
+            // Bounds in the form in which the window sends them.
             let beyond = match key {
                 "topK" | "seed" => json!(max as u64 + 1),
                 _ => json!(max + 0.5),

@@ -1,29 +1,29 @@
-//! The commands that are typed in place of a message: one table, for the window and for the terminal.
+//! Slash commands: one table for the window and the terminal.
 
 use serde::Serialize;
 
-/// A command that is typed behind a slash.
+/// A slash command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "specta", derive(specta::Type))]
 pub struct SlashCommand {
-    /// Which one it is, and its name behind the slash.
+    /// Command, with its name after the slash.
     pub name: SlashName,
-    /// What may follow the name; in brackets, where it may be left out.
+    /// Argument after the name; in brackets if optional.
     pub argument: Option<&'static str>,
-    /// What it does.
+    /// Description of its effect.
     pub does: &'static str,
-    /// Where it works.
+    /// Place where it works.
     pub place: SlashPlace,
 }
 
-/// Where a command works.
+/// Places where a command works.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "specta", derive(specta::Type))]
 #[serde(rename_all = "snake_case")]
 pub enum SlashPlace {
-    /// In the window alone.
+    /// The window only.
     Window,
-    /// In `goldcrest chat` alone.
+    /// `goldcrest chat` only.
     Terminal,
     /// In both.
     Both,
@@ -39,7 +39,7 @@ macro_rules! names {
         }
 
         impl SlashName {
-            /// As it is typed, without the slash.
+            /// Returns the name as it is typed, without the slash.
             pub const fn text(self) -> &'static str {
                 match self {
                     $(SlashName::$name => $text),+
@@ -70,7 +70,7 @@ names! {
     Model = "model",
     /// A new chat with a summary.
     Summarize = "summarize",
-    /// What is in use.
+    /// The model and settings in use.
     Status = "status",
     /// Other colours.
     Theme = "theme",
@@ -82,7 +82,7 @@ names! {
     Quit = "quit",
 }
 
-/// All commands, those that are used most first.
+/// All commands, the most used first.
 pub const SLASH_COMMANDS: [SlashCommand; 15] = [
     both(SlashName::New, None, "Start a new chat"),
     both(SlashName::Clear, None, "Start over with an empty chat"),
@@ -164,42 +164,42 @@ const fn terminal(name: SlashName, does: &'static str) -> SlashCommand {
     }
 }
 
-/// What was typed.
+/// Input that was typed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Typed<'t> {
-    /// A message; of one that begins with two slashes and the name of a command, one slash is left out.
+    /// A message; if it begins with two slashes and the name of a command, one slash is removed.
     Message(&'t str),
-    /// A command, with what stands behind its name.
+    /// A command with its argument.
     Command(SlashName, &'t str),
-    /// A command that does not take what stands behind its name.
+    /// A command that takes no argument, with one.
     Extra(&'static SlashCommand),
-    /// A command with something else behind it than one of its [`SlashCommand::options`].
+    /// A command with an argument that is not one of its [`SlashCommand::options`].
     Other(&'static SlashCommand),
     /// A name that no command of the terminal has.
     Unknown(&'t str),
 }
 
 impl SlashCommand {
-    /// The commands of the terminal.
+    /// Returns the commands of the terminal.
     pub fn in_terminal() -> impl Iterator<Item = &'static SlashCommand> {
         let here = |command: &&SlashCommand| command.place != SlashPlace::Window;
         SLASH_COMMANDS.iter().filter(here)
     }
 
-    /// As it is listed, with what may follow its name.
+    /// Returns the command as it is listed, with its argument.
     pub fn usage(&self) -> String {
         let argument = self.argument.map(|argument| format!(" {argument}"));
         format!("/{}{}", self.name.text(), argument.unwrap_or_default())
     }
 
-    /// The words of which one stands behind it, where it takes no others.
+    /// Returns the allowed words of its argument, if it takes no others.
     pub fn options(&self) -> impl Iterator<Item = &'static str> {
         let words = self.argument.unwrap_or_default();
         let words = words.trim_matches(['[', ']']).split('|');
         words.filter(|_| self.argument.is_some_and(|words| words.contains('|')))
     }
 
-    /// Reads what was typed in the terminal. A path is no command, nor is what follows a space.
+    /// Parses input of the terminal. Neither a path nor a text after a space is a command.
     pub fn read(text: &str) -> Typed<'_> {
         let Some(rest) = text.strip_prefix('/') else {
             return Typed::Message(text.trim());
@@ -237,7 +237,7 @@ fn word(text: &str) -> &str {
     text.split(char::is_whitespace).next().unwrap_or_default()
 }
 
-/// The command of the terminal with this name, in whatever case; a hyphen is as good as an underscore.
+/// Finds the command of the terminal with this name, ignoring case; a hyphen stands for an underscore.
 fn named(typed: &str) -> Option<&'static SlashCommand> {
     let typed = typed.to_ascii_lowercase().replace('-', "_");
     SlashCommand::in_terminal().find(|command| command.name.text() == typed)
@@ -295,7 +295,7 @@ mod tests {
     #[test]
     fn what_is_no_command_is_said_to_be_none() {
         assert_eq!(SlashCommand::read("/ne now"), Typed::Unknown("ne"));
-        // It works in the window alone.
+        // It works in the window only.
         assert_eq!(SlashCommand::read("/theme dark"), Typed::Unknown("theme"));
         assert!(
             matches!(SlashCommand::read("/new car"), Typed::Extra(command) if command.name == SlashName::New)

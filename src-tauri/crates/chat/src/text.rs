@@ -1,9 +1,9 @@
-//! The length of names that come from files and drivers.
+//! Length limit of names that come from files and drivers.
 
-/// The most characters of a name that comes from a file or a driver.
+/// Maximum characters of a name that comes from a file or a driver.
 pub(crate) const MAX_NAME: usize = 200;
 
-/// The first `max` characters, with an ellipsis where there are more.
+/// Returns the first `max` characters, with an ellipsis if there are more.
 pub(crate) fn cut(text: &str, max: usize) -> String {
     match text.char_indices().nth(max) {
         None => text.to_owned(),

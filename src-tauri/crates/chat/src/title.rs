@@ -2,27 +2,27 @@
 
 use crate::failure::Failure;
 
-/// Characters of a title made from a message.
+/// Maximum characters of a title made from a message.
 const MADE: usize = 60;
-/// Characters of a title that a user gives.
+/// Maximum characters of a title that a user gives.
 const GIVEN: usize = 200;
-/// Words of a title that a model makes. It is asked for six.
+/// Maximum words of a title that a model makes. It is asked for six.
 const MOST_WORDS: usize = 8;
-/// Characters of a folder's name.
+/// Maximum characters of a folder's name.
 pub(crate) const FOLDER: usize = 100;
-/// Characters of a preset's name.
+/// Maximum characters of a preset's name.
 pub(crate) const PRESET: usize = 60;
 
-/// Title of a chat whose message has nothing that can be seen.
+/// Title of a chat whose message has no visible text.
 const UNTITLED: &str = "Untitled";
 
-/// The title made of a message, which can always be seen.
+/// Makes a title of a message; it is always visible.
 pub(crate) fn from_message(text: &str) -> String {
     from_words(text).unwrap_or_else(|| UNTITLED.to_owned())
 }
 
-/// The first line of words of a message, else of the code in it, else its signs, cut at a word. `None`: nothing of it can
-/// be seen.
+/// Returns the first line of words of a message, else of its code, else its symbols, cut at a word; `None` if nothing
+/// of it is visible.
 pub(crate) fn from_words(text: &str) -> Option<String> {
     let mut fence = None;
     let mut code = None;
@@ -46,7 +46,7 @@ pub(crate) fn from_words(text: &str) -> Option<String> {
     code.or_else(signs).map(|line| shortened(&line))
 }
 
-/// A line of at most [`MADE`] characters, cut at a word.
+/// Shortens a line to at most [`MADE`] characters, cut at a word.
 fn shortened(line: &str) -> String {
     let Some((end, _)) = line.char_indices().nth(MADE) else {
         return line.to_owned();
@@ -61,13 +61,14 @@ fn shortened(line: &str) -> String {
     )
 }
 
-/// The character and the length of a code fence that a line is; behind it there may be the name of a language.
+/// Returns the character and the length of a line that is a code fence, which may be followed by the name of a
+/// language.
 fn fence_of(line: &str) -> Option<(char, usize)> {
     let line = line.trim_start();
     let mark = line.chars().next().filter(|c| "`~".contains(*c))?;
     let behind = line.trim_start_matches(mark);
     let length = line.len() - behind.len();
-    // Code within a line is no fence.
+    // Inline code is no fence.
     (length >= 3 && !(mark == '`' && behind.contains('`'))).then_some((mark, length))
 }
 
@@ -75,7 +76,7 @@ fn closes(open: (char, usize), end: (char, usize), line: &str) -> bool {
     end.0 == open.0 && end.1 >= open.1 && line.trim().chars().all(|c| c == end.0)
 }
 
-/// Elements whose tags people and models write into Markdown.
+/// HTML elements that people and models write into Markdown.
 const ELEMENTS: [&str; 46] = [
     "a",
     "b",
@@ -125,7 +126,7 @@ const ELEMENTS: [&str; 46] = [
     "ul",
 ];
 
-/// A line without the bars of a table, and without tags. A tag that is a word of its own is what the line speaks of.
+/// Removes the bars of a table and the tags from a line. A tag that is a word of its own stays: the line is about it.
 fn without_markup(line: &str) -> String {
     let line = line.trim();
     let mut text = String::with_capacity(line.len());
@@ -136,7 +137,7 @@ fn without_markup(line: &str) -> String {
         let is_word = |c: Option<char>| c.is_some_and(char::is_alphanumeric);
         let touched = is_word(text.chars().next_back());
         let markup = element(tag).filter(|(name, length)| {
-            // As `List<a>`.
+            // Type arguments, as in `List<a>`.
             let is_type = touched && name.len() == 1 && !tag.starts_with("</");
             let touches = touched || is_word(tag[*length..].chars().next());
             !is_type && (touches || text.trim().is_empty())
@@ -156,7 +157,7 @@ fn without_markup(line: &str) -> String {
     text
 }
 
-/// The name and the length of the tag with which a text begins.
+/// Returns the name and the length of the tag at the start of a text.
 fn element(text: &str) -> Option<(&str, usize)> {
     let end = text.find('>')?;
     let inner = &text[1..end];
@@ -171,7 +172,7 @@ fn element(text: &str) -> Option<(&str, usize)> {
     is_known.then_some((name, end + 1))
 }
 
-/// Returns whether something of a text can be seen.
+/// Returns whether a text has visible characters.
 pub(crate) fn can_be_seen(text: &str) -> bool {
     text.chars().any(is_visible)
 }
@@ -201,17 +202,17 @@ fn is_visible(c: char) -> bool {
     !(is_blank || c.is_whitespace() || c.is_control())
 }
 
-/// A title as the user gave it: one line, not empty, not endless.
+/// Normalises a title from the user: one line, not empty, of limited length.
 pub(crate) fn from_user(title: &str) -> Result<String, Failure> {
     given(title, "A title", GIVEN)
 }
 
-/// The name of a folder, in the same way.
+/// Normalises the name of a folder in the same way.
 pub(crate) fn of_folder(name: &str) -> Result<String, Failure> {
     given(name, "The name of a folder", FOLDER)
 }
 
-/// The name of a preset, in the same way.
+/// Normalises the name of a preset in the same way.
 pub(crate) fn of_preset(name: &str) -> Result<String, Failure> {
     given(name, "The name of a preset", PRESET)
 }
@@ -228,7 +229,7 @@ fn given(text: &str, what: &str, most: usize) -> Result<String, Failure> {
     }
 }
 
-/// What a copy of a chat is called.
+/// Returns the title of a copy of a chat.
 pub(crate) fn of_copy(title: &str) -> String {
     const MARK: &str = " (copy)";
     let title = title.strip_suffix(MARK).unwrap_or(title);
@@ -236,7 +237,7 @@ pub(crate) fn of_copy(title: &str) -> String {
     format!("{title}{MARK}")
 }
 
-/// The title in a model's answer; `None` where it has none.
+/// Extracts the title from a model's answer; `None` if it has none.
 pub(crate) fn from_model(answer: &str) -> Option<String> {
     let line = answer.lines().map(one_line).find(|line| !line.is_empty())?;
     let line = match without_marks(&line).split_once(':') {
@@ -248,7 +249,7 @@ pub(crate) fn from_model(answer: &str) -> Option<String> {
     title.chars().any(char::is_alphanumeric).then_some(title)
 }
 
-/// Without quotes and Markdown around it, and without a full stop.
+/// Removes surrounding quotes and Markdown, and a full stop.
 fn without_marks(line: &str) -> &str {
     let is_mark = |c: char| "*_`\"'“”„«»‘’ ".contains(c);
     line.trim_start_matches(['#', '>', '-', ' '])
@@ -256,7 +257,7 @@ fn without_marks(line: &str) -> &str {
         .trim_end_matches(|c| is_mark(c) || c == '.')
 }
 
-/// Without line breaks and control characters.
+/// Removes line breaks and control characters.
 pub(crate) fn one_line(text: &str) -> String {
     let words: Vec<&str> = text
         .split(|c: char| c.is_whitespace() || c.is_control())

@@ -1,4 +1,4 @@
-//! What the window shows, and the events that keep it true.
+//! State of the window, and the events that keep it up to date.
 
 use inference::{Role, Stats};
 use serde::{Deserialize, Serialize};
@@ -11,14 +11,14 @@ use crate::preset::Preset;
 use crate::settings::Settings;
 use crate::text;
 
-/// Everything the window needs to begin.
+/// Initial state of a window.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "specta", derive(specta::Type))]
 #[serde(rename_all = "camelCase")]
 pub struct ChatSnapshot {
-    /// Whether no chat was ever begun here.
+    /// True if no chat was ever begun here.
     pub first_start: bool,
-    /// All chats that are not deleted, temporary ones first, then the latest first.
+    /// Chats that are not deleted: temporary ones first, then the most recent first.
     pub chats: Vec<ChatSummary>,
     /// The folders in the user's order.
     pub folders: Vec<Folder>,
@@ -28,11 +28,11 @@ pub struct ChatSnapshot {
     pub settings: Settings,
     /// The model.
     pub model: ModelView,
-    /// What was written, and not sent, where a new chat begins.
+    /// Unsent draft of a new chat.
     pub new_chat_draft: Draft,
     /// All presets, in the order of their names.
     pub presets: Vec<Preset>,
-    /// What was chosen for the next new chat; `None`: it begins with the preset of the settings.
+    /// Preset chosen for the next new chat; `None`: that of the settings.
     pub new_chat_preset: Option<ChatPreset>,
 }
 
@@ -51,19 +51,19 @@ pub struct ChatSummary {
     /// Unix seconds of the last message.
     #[cfg_attr(feature = "specta", specta(type = u32))]
     pub updated_at: i64,
-    /// Whether an answer is being written, or waits to be.
+    /// True while an answer is written or queued.
     pub writing: bool,
-    /// The chat of which it began with a summary, if it did.
+    /// Chat whose summary this one began with.
     pub continues: Option<ChatId>,
-    /// The folder in which it is.
+    /// Folder that contains it.
     pub folder: Option<FolderId>,
-    /// Whether it stands at the top of the list.
+    /// True if it is pinned to the top of the list.
     pub pinned: bool,
-    /// Whether the list leaves it out.
+    /// True if the list hides it.
     pub archived: bool,
-    /// Whether it is in memory alone. It has no title before its first message.
+    /// True if it is in memory only. It has no title before its first message.
     pub temporary: bool,
-    /// Unix seconds from which on it is removed for good; `None`: it is not deleted.
+    /// Unix seconds from which it is purged; `None` if it is not deleted.
     #[cfg_attr(feature = "specta", specta(type = Option<u32>))]
     pub purge_at: Option<i64>,
 }
@@ -75,9 +75,9 @@ pub struct ChatSummary {
 pub struct Folder {
     /// Its id.
     pub id: FolderId,
-    /// Its name, which no other has.
+    /// Name, unique among the folders.
     pub name: String,
-    /// Whether the list hides what is in it.
+    /// True if the list hides its chats.
     pub collapsed: bool,
 }
 
@@ -88,17 +88,17 @@ pub struct Folder {
 pub struct ChatView {
     /// The chat.
     pub chat: ChatSummary,
-    /// The message behind which `messages` begin: those up to it are as they were. `None`: the branch is whole.
+    /// Message after which `messages` begin: those up to it are unchanged. `None`: the branch is complete.
     pub after: Option<MessageId>,
     /// The shown branch, root first.
     pub messages: Vec<Message>,
-    /// What was written and not sent.
+    /// Unsent draft.
     pub draft: Draft,
-    /// What it is answered with; `None`: what the settings say.
+    /// Preset and instructions of the chat; `None`: the settings apply.
     pub preset: Option<ChatPreset>,
 }
 
-/// A message as it is shown.
+/// A message for display.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "specta", derive(specta::Type))]
 #[serde(rename_all = "camelCase")]
@@ -111,35 +111,34 @@ pub struct Message {
     pub role: Role,
     /// Its text.
     pub text: String,
-    /// What the model thought.
+    /// Thinking of the model.
     pub thinking: Option<String>,
-    /// How long it thought.
+    /// Milliseconds of thinking.
     pub thinking_ms: Option<u32>,
-    /// Whether it was asked to think.
+    /// True if thinking was requested.
     pub thinks: bool,
-    /// How long it was asked to be.
+    /// Requested length.
     pub length: Option<LengthWish>,
-    /// How far it is.
+    /// State of the message.
     pub state: MessageState,
-    /// What it took.
+    /// Figures of the answer.
     pub stats: Option<AnswerStats>,
-    /// Why it failed.
+    /// Reason for a failure.
     pub error: Option<Failure>,
-    /// What of the conversation the model was not given, when its context was too small for all of
-    /// it.
+    /// Parts of the conversation that the model was not given because its context was too small.
     pub omitted: Option<Omitted>,
-    /// Where the model began to read for it, where that was not at the start.
+    /// Point from which the model read, if that was not the start.
     pub read_from: Option<ReadFrom>,
     /// Unix seconds.
     #[cfg_attr(feature = "specta", specta(type = u32))]
     pub created_at: i64,
     /// All messages that follow the same parent, oldest first, this one included.
     pub siblings: Vec<MessageId>,
-    /// The number of the last [`ChatEvent::Delta`] that this text includes.
+    /// Number of the last [`ChatEvent::Delta`] that this text includes.
     pub seq: u32,
 }
 
-/// The figures of an answer, and what it was generated with.
+/// Figures of an answer, with its model and device.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "specta", derive(specta::Type))]
 pub struct AnswerStats {
@@ -153,7 +152,7 @@ pub struct AnswerStats {
 }
 
 impl AnswerStats {
-    /// As they were stored; earlier versions stored snake case, and the first ones no drafts.
+    /// Reads stored figures; earlier versions stored snake case, and the first ones no drafts.
     pub(crate) fn from_stored(stored: Value) -> Option<AnswerStats> {
         let Value::Object(fields) = stored else {
             return None;
@@ -194,7 +193,7 @@ fn camel_case(key: &str) -> String {
     name
 }
 
-/// What was left out of a prompt, so that it fits.
+/// Parts of a prompt that were left out so that it fits.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "specta", derive(specta::Type))]
 #[serde(rename_all = "camelCase")]
@@ -205,45 +204,45 @@ pub struct Omitted {
     pub thinking: u32,
 }
 
-/// A change that was undone, or made again.
+/// A change that was undone or redone.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "specta", derive(specta::Type))]
 pub struct Undone {
-    /// What had been done, such as `deleted “Title”`.
+    /// Description of the change, such as `deleted “Title”`.
     pub label: String,
-    /// What had been removed and is there again, such as `“Title”`.
+    /// Restored item, such as `“Title”`.
     pub restored: Option<String>,
-    /// The chat that it concerns.
+    /// Chat that it concerns.
     pub chat: Option<ChatId>,
-    /// The settings, where they have changed.
+    /// Settings, if they have changed.
     pub settings: Option<Box<Settings>>,
 }
 
-/// Where the model began to read for an answer.
+/// Point from which the model read for an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "specta", derive(specta::Type))]
 #[serde(rename_all = "camelCase")]
 pub struct ReadFrom {
-    /// The first message that it was given; `None`: all were.
+    /// First message that it was given; `None`: all were.
     pub message: Option<MessageId>,
-    /// The first message that it was given with its thinking; `None`: all were.
+    /// First message that it was given with its thinking; `None`: all were.
     pub thinking: Option<MessageId>,
-    /// The user wants all to be read again for the next answer.
+    /// True if the user wants everything to be read again for the next answer.
     pub again: bool,
 }
 
-/// The model as the window shows it.
+/// The model, for display.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "specta", derive(specta::Type))]
 #[serde(rename_all = "camelCase")]
 pub struct ModelView {
-    /// The model that is open, or being opened.
+    /// Status of the model that is open, or being opened.
     pub status: ModelStatus,
-    /// Why the last model that was asked for did not open. The status says whether another goes on.
+    /// Reason why the last requested model did not open. The status says whether another is open.
     pub error: Option<Failure>,
 }
 
-/// What the model is doing.
+/// Status of the model.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "specta", derive(specta::Type))]
 #[serde(
@@ -254,21 +253,21 @@ pub struct ModelView {
 pub enum ModelStatus {
     /// There is none.
     None,
-    /// It is to be opened, and the device on which it may go is checked.
+    /// The device is being checked before the model is opened.
     Checking {
-        /// What is known of it.
+        /// Name and file.
         model: UnopenedModel,
     },
     /// It is being opened.
     Loading {
-        /// What is known of it.
+        /// Name and file.
         model: UnopenedModel,
-        /// The fraction done, 0 to 1.
+        /// Fraction done, 0 to 1.
         progress: f32,
     },
-    /// It was unloaded, by the user or after a while without use. The next message opens it again.
+    /// It was unloaded, by the user or after an idle time. The next message reopens it.
     Ejected {
-        /// What is known of it.
+        /// Name and file.
         model: UnopenedModel,
     },
     /// It is open.
@@ -279,7 +278,7 @@ pub enum ModelStatus {
 }
 
 impl ModelStatus {
-    /// The model that is open.
+    /// Returns the open model.
     pub fn ready(&self) -> Option<&ModelInfo> {
         match self {
             ModelStatus::Ready { model } => Some(model),
@@ -287,7 +286,7 @@ impl ModelStatus {
         }
     }
 
-    /// Whether a model is being opened.
+    /// Returns whether a model is being opened.
     pub fn is_opening(&self) -> bool {
         matches!(
             self,
@@ -296,20 +295,20 @@ impl ModelStatus {
     }
 }
 
-/// What is known of a model before it is open.
+/// Model that is not open.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "specta", derive(specta::Type))]
 #[serde(rename_all = "camelCase")]
 pub struct UnopenedModel {
-    /// Its name, by its file's.
+    /// Name derived from the file's.
     pub name: String,
-    /// The path of its file, to be shown; `None` for the demo model.
+    /// Path of the file, for display; `None` for the demo model.
     pub file: Option<String>,
-    /// Whether it is the demo model.
+    /// True for the demo model.
     pub demo_model: bool,
 }
 
-/// What happened. Events come in order, from one thread.
+/// Events of the chats. They come in order, from one thread.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "specta", derive(specta::Type))]
 #[serde(
@@ -323,12 +322,12 @@ pub enum ChatEvent {
         /// The model.
         model: ModelView,
     },
-    /// A chat is new, has a new title, or began or ceased to write.
+    /// A chat was created or renamed, or its answer began or ended.
     ChatChanged {
         /// The chat.
         chat: ChatSummary,
     },
-    /// Chats were pinned, archived, moved or restored, or the like was undone.
+    /// Chats were pinned, archived, moved or restored, or such a change was undone.
     ChatsChanged {
         /// The chats.
         chats: Vec<ChatSummary>,
@@ -343,7 +342,7 @@ pub enum ChatEvent {
         /// All folders, in order.
         folders: Vec<Folder>,
     },
-    /// An answer came a step further.
+    /// An answer entered its next stage.
     Stage {
         /// The chat.
         chat: ChatId,
@@ -352,7 +351,7 @@ pub enum ChatEvent {
         /// The step.
         stage: Stage,
     },
-    /// An answer grew. Apply it only when `seq` follows the message's.
+    /// An answer grew. Apply it only if `seq` follows the message's.
     Delta {
         /// The chat.
         chat: ChatId,
@@ -369,11 +368,11 @@ pub enum ChatEvent {
         /// Their rate.
         tokens_per_second: f32,
     },
-    /// An answer ended, in whatever way.
+    /// An answer ended, for whatever reason.
     Ended {
         /// The chat.
         chat: ChatId,
-        /// The answer, whole.
+        /// The complete answer.
         message: Box<Message>,
     },
     /// Presets were added, changed or deleted.
@@ -381,42 +380,42 @@ pub enum ChatEvent {
         /// All of them.
         presets: Vec<Preset>,
     },
-    /// What a chat is answered with was chosen.
+    /// The preset of a chat was chosen.
     PresetChosen {
         /// The chat; `None`: the next new one.
         chat: Option<ChatId>,
-        /// What it is; `None`: what is usual.
+        /// Choice; `None`: the settings apply.
         preset: Option<ChatPreset>,
     },
-    /// The day's copy of the database was not made: the file is damaged, or it cannot be written.
+    /// The daily copy of the database failed: the file is damaged, or the copy cannot be written.
     CopyFailed {
-        /// Why, and what to do.
+        /// Reason and remedy.
         error: Failure,
     },
 }
 
-/// The steps of an answer.
+/// Stages of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "specta", derive(specta::Type))]
 #[serde(tag = "name", rename_all = "kebab-case")]
 pub enum Stage {
-    /// For the model to load, for another answer, or for the prompt to be made.
+    /// Waits for the model to load, for another answer, or for the prompt to be rendered.
     Waiting,
-    /// The prompt.
+    /// Prefills the prompt.
     #[serde(rename_all = "camelCase")]
     Reading {
-        /// Tokens of the prompt that are read.
+        /// Tokens of the prompt that are in the cache.
         done: u32,
         /// Tokens of the prompt.
         total: u32,
-        /// Tokens that were read before, and cost no time now.
+        /// Tokens that were in the cache before, and cost no time now.
         cached: u32,
-        /// Seconds that the rest takes, once it is known how fast this model reads.
+        /// Estimated seconds for the rest, once this model's rate is known.
         seconds_left: Option<u32>,
     },
-    /// Before the answer.
+    /// Generates the thinking.
     Thinking,
-    /// The answer.
+    /// Generates the answer.
     Writing,
 }
 

@@ -1,4 +1,4 @@
-//! Answers: those that wait, and the one that is being written.
+//! Answers that are queued, and the one in progress.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -20,8 +20,8 @@ use crate::reading::Reading;
 use crate::view::{ChatEvent, ChatView, Stage};
 
 impl ChatActor {
-    /// Has a message be written that stands in this view, which was read before the message was committed: what is
-    /// committed does not fail any more. Returns the view as it is then.
+    /// Queues the answer to a message in this view, which was read before the message was committed: committed work
+    /// does not fail any more. Returns the updated view.
     pub(super) fn queue_answer(
         &mut self,
         mut view: ChatView,
@@ -50,7 +50,7 @@ impl ChatActor {
         view
     }
 
-    /// Gives the answer that waits longest to the model, if there is one of each.
+    /// Passes the oldest queued answer to the model, if both are ready.
     pub(super) fn begin_next_answer(&mut self) {
         while let Some(waiting) = self.answers.waiting.pop_front() {
             let begun = match self.model.info().cloned() {
@@ -78,7 +78,7 @@ impl ChatActor {
         let (request, progress) = self.turn(chat, message, start, info)?;
         let buffer = AnswerBuffer::new(progress, &info.fingerprint, self.timing.journal_after);
         let [cancel, answer_now] = [(); 2].map(|()| Arc::new(AtomicBool::new(false)));
-        // It was written before, and is sent or discarded.
+        // The draft is older: it is sent or discarded by now.
         self.ahead_next = None;
         self.submit_job(Job::Answer {
             chat,
@@ -157,8 +157,7 @@ impl ChatActor {
         }
     }
 
-    /// Tells the window, and journals, what is due. At the `end`, the window gets the rest, and the
-    /// row is left to what saves the end.
+    /// Sends and journals whatever is due. At the `end`, the window gets the rest, and saving the end writes the row.
     pub(super) fn tick_answer(&mut self, end: bool) {
         let now = Instant::now();
         let Some(active) = &mut self.answers.active else {
@@ -175,7 +174,7 @@ impl ChatActor {
         if let Some(progress) = journal
             && let Err(error) = store.messages().journal(message, &progress)
         {
-            // Writing on would promise what cannot be kept.
+            // An answer that goes on could not be saved.
             tracing::error!(%error, "answer stopped: it cannot be saved");
             active.cancel.store(true, Ordering::Relaxed);
             let failure = active.unsaved.get_or_insert(error.into());
@@ -241,7 +240,7 @@ impl ChatActor {
         Ok(())
     }
 
-    /// Ends the thinking of the answer that is being written in a chat.
+    /// Ends the thinking of a chat's answer.
     pub(crate) fn answer_now(&mut self, chat: ChatId) -> Result<(), Failure> {
         if let Some(active) = self.answers.active.as_ref()
             && active.chat == chat
@@ -261,7 +260,7 @@ impl ChatActor {
         }
     }
 
-    /// The app closes: that interrupts all answers.
+    /// Interrupts all answers because the app closes.
     pub(super) fn quit_answers(&mut self) {
         self.take_waiting(|_| true, MessageState::Interrupted);
         if let Some(active) = &mut self.answers.active {
@@ -270,7 +269,7 @@ impl ChatActor {
         }
     }
 
-    /// Saves an answer whose model does not come to an end.
+    /// Saves an answer whose model does not stop.
     pub(super) fn abandon_answer(&mut self) {
         self.ended(
             Err(Failure::new(FailureCode::Other, "The model did not stop.")),

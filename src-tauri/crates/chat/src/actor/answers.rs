@@ -1,4 +1,4 @@
-//! The answers that wait, and the one that is being written.
+//! Queue of answers, and the answer in progress.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -22,14 +22,14 @@ pub(super) struct WaitingAnswer {
     pub(super) start: AnswerStart,
 }
 
-/// What an answer begins with.
+/// Starting points of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AnswerStart {
-    /// Nothing.
+    /// An empty row.
     New,
-    /// What its row has.
+    /// The partial text of its row.
     Resumed,
-    /// What its row has, which was complete.
+    /// The text of its row, which was complete.
     GoesOn,
 }
 
@@ -37,27 +37,27 @@ pub(super) struct ActiveAnswer {
     pub(super) chat: ChatId,
     pub(super) message: MessageId,
     pub(super) cancel: Arc<AtomicBool>,
-    /// Ends its thinking.
+    /// Flag that ends the thinking.
     pub(super) answer_now: Arc<AtomicBool>,
     pub(super) buffer: AnswerBuffer,
-    /// How it ends when it was cancelled.
+    /// Final state of a cancelled answer.
     pub(super) cancelled: MessageState,
-    /// Why it cannot be saved.
+    /// Reason why it cannot be saved.
     pub(super) unsaved: Option<Failure>,
 }
 
 impl AnswerQueue {
-    /// Whether the model is at work.
+    /// Returns whether the model is busy.
     pub fn busy(&self) -> bool {
         self.active.is_some()
     }
 
-    /// Whether no answer is written, and none waits.
+    /// Returns whether no answer is in progress or queued.
     pub fn is_empty(&self) -> bool {
         self.active.is_none() && self.waiting.is_empty()
     }
 
-    /// The answer of a chat that is written or waits.
+    /// Returns the answer of a chat that is in progress or queued.
     pub fn of_chat(&self, chat: ChatId) -> Option<MessageId> {
         let active = self
             .active
@@ -74,14 +74,14 @@ impl AnswerQueue {
             .map(|(_, message)| message)
     }
 
-    /// Whether this message is written or waits.
+    /// Returns whether this message is in progress or queued.
     pub fn has(&self, message: MessageId) -> bool {
         let active = self.active.iter().map(|active| active.message);
         let waiting = self.waiting.iter().map(|waiting| waiting.message);
         active.chain(waiting).any(|of| of == message)
     }
 
-    /// What is written of a message at this moment.
+    /// Returns the buffer of a message that is in progress.
     pub fn buffer(&self, message: MessageId) -> Option<&AnswerBuffer> {
         self.active
             .as_ref()

@@ -1,39 +1,41 @@
-//! The time that passes in the bin. A clock may be wrong for a while, by years: what was deleted is neither gone because
-//! of that nor there for ever.
+//! Time in the bin. A clock may be wrong by years for a while: deleted items must be neither lost because of that nor
+//! kept forever.
 //!
-//! The clock is sighted whenever something is deleted or purged, and the store keeps the last two sightings that lie apart.
+//! The clock is read whenever something is deleted or purged, and the store keeps the last two readings that are far
+//! enough apart.
 //!
-//! - Only what had expired at the sighting before the last is purged. A clock that is ahead at one start purges nothing.
-//! - Between two sightings at most a week passes. Where the clock went on by more, the dates in the bin move with it: it may
-//!   have been wrong, now or when something was deleted.
-//! - A date that lies ahead becomes today's.
+//! - Only items that had expired at the reading before the last are purged. A clock that is ahead at one start purges
+//!   nothing.
+//! - Between two readings at most a week passes. If the clock advanced by more, the dates in the bin move with it: it
+//!   may have been wrong, now or at the deletion.
+//! - A date in the future becomes today's.
 
 use serde::{Deserialize, Serialize};
 use store::StoreError;
 
 use crate::actor::state::{BIN, ChatActor};
 
-/// The row of the sightings.
+/// Row of the clock readings.
 const SIGHTINGS: &str = "app.clock";
 
-/// Seconds that two sightings lie apart: those of the same start do not confirm one another.
+/// Minimum seconds between two readings: those of the same start do not confirm one another.
 const APART: i64 = 12 * 60 * 60;
-/// Seconds that pass at most between two sightings.
+/// Maximum seconds that pass between two readings.
 const MOST: i64 = 7 * 24 * 60 * 60;
 
-/// Seconds that what was deleted of temporary chats stays in memory.
+/// Seconds for which deleted items of temporary chats stay in memory.
 const IN_MEMORY: i64 = 24 * 60 * 60;
 
-/// Time that the clock showed, in unix seconds.
+/// Clock readings, in Unix seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 struct Sightings {
     last: i64,
-    /// The one before it, at least [`APART`].
+    /// Reading before the last, at least [`APART`] earlier.
     before: Option<i64>,
 }
 
 impl Sightings {
-    /// The sightings after one more, and by how much the dates in the bin move.
+    /// Returns the readings after one more, and the shift of the dates in the bin.
     fn after(sightings: Option<Sightings>, now: i64) -> (Sightings, Option<i64>) {
         let Some(Sightings { last, before }) = sightings else {
             let before = None;
@@ -48,36 +50,36 @@ impl Sightings {
         if passed > -APART {
             return (Sightings { last, before }, None);
         }
-        // It was ahead, or it is behind now.
+        // It was ahead then, or is behind now.
         let before = before.map(|before| before.min(now));
         (Sightings { last: now, before }, None)
     }
 
-    /// What was deleted before this moment has been in the bin for its time.
+    /// Returns the cutoff: items deleted before this time have expired.
     fn expired(self) -> i64 {
-        // Below 1 is no date.
+        // Values below 1 are no dates.
         self.before.map_or(1, |before| (before - BIN).max(1))
     }
 }
 
 impl ChatActor {
-    /// The date of what is deleted now.
+    /// Returns the date of a deletion now.
     pub(super) fn deletion_date(&self) -> i64 {
         self.sight_clock();
         self.bin_now()
     }
 
-    /// What was deleted before this moment is purged.
+    /// Returns the cutoff: items deleted before this time are purged.
     pub(super) fn expired(&self) -> i64 {
         self.sight_clock().map_or(1, Sightings::expired)
     }
 
-    /// The same of temporary chats, which only undo brings back.
+    /// Returns the cutoff of temporary chats, which only undo restores.
     pub(super) fn expired_in_memory(&self) -> i64 {
         (self.bin_now() - IN_MEMORY).max(1)
     }
 
-    /// Below 1 is no date.
+    /// Returns the current time; values below 1 are no dates.
     fn bin_now(&self) -> i64 {
         self.now().max(1)
     }
@@ -115,7 +117,7 @@ mod tests {
     const DAY: i64 = 24 * 60 * 60;
     const NOW: i64 = 20_000 * DAY;
 
-    /// Returns whether something that was deleted at this time is purged at the last of these sightings.
+    /// Returns whether an item deleted at this time is purged at the last of these readings.
     fn is_purged(deleted: i64, sightings: &[i64]) -> bool {
         let (mut date, mut known) = (deleted, None);
         let mut purged = false;
@@ -140,7 +142,7 @@ mod tests {
             assert!(!is_purged(NOW, &every(days, 30)), "every {days} days");
             assert!(is_purged(NOW, &every(days, 45)), "every {days} days");
         }
-        // Whoever is there seldom has it for longer, and not for ever.
+        // With regular use it is seldom kept longer, and never forever.
         assert!(!is_purged(NOW, &every(60, 120)));
         assert!(is_purged(NOW, &every(60, 360)));
     }
@@ -171,7 +173,7 @@ mod tests {
         for behind in [31, 3650, 19_999] {
             let wrong = NOW - behind * DAY;
             let days = |until| (0..until).map(|day| NOW + day * DAY);
-            // Also where the clock was right before.
+            // Also if the clock was right before.
             for first in [vec![wrong], vec![NOW - DAY, wrong]] {
                 let starts: Vec<_> = first.iter().copied().chain(days(22)).collect();
                 assert!(!is_purged(wrong, &starts), "{behind} days behind");

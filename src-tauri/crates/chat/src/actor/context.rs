@@ -1,4 +1,4 @@
-//! How full the context is, and what was left out of it.
+//! Usage of the context, and the parts left out of it.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
@@ -20,11 +20,11 @@ use crate::limits::refuse_too_large;
 use crate::model_host::{ModelInfo, PromptCounter};
 use crate::view::ChatView;
 
-/// Gets `None` where messages are missing: then all are to be counted afresh.
+/// Receives `None` if messages are missing: all must then be counted again.
 pub(crate) type CountReply = Receiver<Result<Option<ContextUsage>, Failure>>;
 
 impl ChatActor {
-    /// Has it counted what the next prompt of a chat, or of a new one, takes; `None`: no model is open.
+    /// Requests a count of the next prompt of a chat, or of a new one; `None` if no model is open.
     pub(crate) fn count_context(
         &mut self,
         chat: Option<ChatId>,
@@ -112,7 +112,7 @@ impl ChatActor {
             pasted: pasted as usize,
             reply,
         };
-        // Behind a summary only the summary itself goes on.
+        // After a summary only the summary itself counts.
         self.counted = (!is_summary).then_some(counted);
         if self.counting.send(request).is_err() {
             tracing::error!("the counting thread has ended");
@@ -120,7 +120,7 @@ impl ChatActor {
         Ok(Some(replied))
     }
 
-    /// What the answer is given from that is being written at the end of a branch, where that is a summary.
+    /// Returns the source of the summary that is being written at the end of a branch, if there is one.
     fn summary_under_way(&self, leaf: MessageId) -> Option<SummarySource> {
         self.answers.buffer(leaf)?;
         let messages = self.messages_with(leaf);
@@ -129,7 +129,7 @@ impl ChatActor {
         self.summary_source(of).ok()
     }
 
-    /// Whether what an answer left out is read again for the next one.
+    /// Lets the next answer read the parts that this one left out.
     pub(crate) fn read_again(&mut self, answer: MessageId) -> Result<ChatView, Failure> {
         let row = self.messages_with(answer).get(answer)?;
         self.refuse_change(row.chat)?;
@@ -147,7 +147,7 @@ impl ChatActor {
         }))
     }
 
-    /// A message as the next prompt has it; `None`: it has nothing of it.
+    /// Returns a message as the next prompt contains it; `None` if it does not.
     fn counted_turn(&self, row: &MessageRow, thinking: bool, info: &ModelInfo) -> Option<Turn> {
         let Some(buffer) = self.answers.buffer(row.id) else {
             let says = !row.progress.text.is_empty();
@@ -162,7 +162,7 @@ impl ChatActor {
         begun.then(|| history_turn(&row, thinking, &info.fingerprint))
     }
 
-    /// Counts tokens of texts on the caller's thread; `None`: no model is open.
+    /// Returns the counter for texts on the caller's thread; `None` if no model is open.
     pub(crate) fn prompt_counter(&self) -> Option<Arc<dyn PromptCounter>> {
         self.model.counter.clone()
     }

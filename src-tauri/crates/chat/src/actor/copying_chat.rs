@@ -1,20 +1,20 @@
-//! A chat that is being copied into the other store: a temporary one to the disk, or one of the disk to the memory.
+//! A chat that is being copied into the other store: a temporary one to the disk, or one on the disk into memory.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use store::{ChatCopy, ChatId, Store, StoreError};
 
-/// A chat of which some is copied. Whoever waits for it holds it between the parts.
+/// A partly copied chat, which the waiting caller holds between the parts.
 pub(crate) struct CopyingChat {
-    /// The chat, in which nothing changes as long as this is there.
+    /// The chat, which cannot change while this exists.
     chat: Arc<ChatId>,
     copy: ChatCopy,
-    /// Nothing is purged as long as it is there.
+    /// Token that blocks purges.
     _unfinished: Arc<()>,
 }
 
-/// A chat, and a copy of it that is not shown yet.
+/// A chat and its copy, which is still hidden.
 pub(super) type CopiedChat = (ChatId, ChatCopy);
 
 impl CopyingChat {
@@ -44,7 +44,7 @@ impl CopyingChat {
         Ok(CopyingChat { copy, ..self })
     }
 
-    /// The copy, with the chat that it is of. The chat may change from now on.
+    /// Returns the complete copy with its source chat, which may change from now on.
     pub(super) fn whole(self) -> CopiedChat {
         (*self.chat, self.copy)
     }

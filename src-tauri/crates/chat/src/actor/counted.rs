@@ -1,25 +1,25 @@
-//! What is known of a branch between two counts of it.
+//! State of a branch between two counts of it.
 
 use inference::Role;
 use store::{MessageId, MessageRow, OmittedRow};
 
 use crate::counting::CountedPlace;
 
-/// What the counting thread has: the messages of a branch.
+/// Messages of a branch that the counting thread holds.
 pub(crate) struct CountedBranch {
     pub(super) place: CountedPlace,
-    /// The message before the last one, which may grow.
+    /// Message before the last one, which may grow.
     pub(super) up_to: Option<MessageId>,
-    /// What the answers up to there have left out.
+    /// Cut of the answers up to there.
     pub(super) cut: LastCut,
 }
 
-/// What the next answer of a branch begins with.
+/// Cut with which the next answer of a branch begins.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct LastCut {
-    /// What the last answer left out.
+    /// Parts that the last answer left out.
     pub(super) omitted: OmittedRow,
-    /// The user wants it read again: nothing is left out before it has to be.
+    /// True if the user wants them read again: nothing is left out before it has to be.
     pub(super) whole: bool,
 }
 
@@ -30,7 +30,7 @@ impl LastCut {
         cut
     }
 
-    /// The next message of the branch is this one.
+    /// Advances to the next message of the branch.
     pub(super) fn pass(&mut self, row: &MessageRow) {
         if row.role != Role::Assistant {
             return;

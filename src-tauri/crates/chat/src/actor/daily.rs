@@ -1,21 +1,21 @@
-//! Work that each day has once, by the date: a clock that counts seconds stands still while the computer sleeps.
+//! Daily work, scheduled by the date: a clock that counts seconds stops while the computer sleeps.
 
 use std::time::{Duration, Instant};
 
 use jiff::civil::Date;
 
-/// Longest time between two looks at the date while nothing happens.
+/// Maximum interval between two checks of the date while nothing happens.
 const LOOK_AFTER: Duration = Duration::from_secs(10 * 60);
 
 pub(crate) struct Daily {
-    /// It waits until then.
+    /// Earliest time.
     from: Instant,
-    /// The day for which it was done last.
+    /// Day for which it was done last.
     done: Option<Date>,
 }
 
 impl Daily {
-    /// Work that is due after this time.
+    /// Schedules work after this delay.
     pub fn after(wait: Duration) -> Daily {
         Daily {
             from: Instant::now() + wait,
@@ -27,7 +27,7 @@ impl Daily {
         self.from <= Instant::now() && self.done != Some(today)
     }
 
-    /// When to ask again whether it is due.
+    /// Returns the time of the next check.
     pub fn due(&self) -> Instant {
         match self.done {
             Some(_) => Instant::now() + LOOK_AFTER,

@@ -54,7 +54,7 @@ impl ChatActor {
         Ok(label)
     }
 
-    /// Moves a folder to a place among the others, counted from 0.
+    /// Moves a folder to a position among the others, from 0.
     pub(crate) fn move_folder(&mut self, folder: FolderId, to: usize) -> Result<(), Failure> {
         let name = self.store.folders().get(folder)?.name;
         let revert = self.set_folder_place(folder, to)?;
@@ -62,7 +62,7 @@ impl ChatActor {
         Ok(())
     }
 
-    /// Not undone by the user, who sees it beside the name.
+    /// Collapses a folder. This cannot be undone, as the user sees it beside the name.
     pub(crate) fn collapse_folder(
         &mut self,
         folder: FolderId,
@@ -131,7 +131,7 @@ impl ChatActor {
             store.folders().place(folder, place)?;
             let into = chats.iter().map(|chat| (*chat, Some(folder.0))).collect();
             match store.chats().set(ChatField::Folder, &into) {
-                // Its chats may be gone meanwhile.
+                // Its chats may be gone by now.
                 Ok(_) | Err(StoreError::NotFound(_)) => Ok(()),
                 Err(error) => Err(error),
             }
@@ -147,7 +147,7 @@ impl ChatActor {
         Ok(place.unwrap_or(rows.len()))
     }
 
-    /// A name as the user gave it, which no other folder has.
+    /// Normalises a name from the user and checks that no other folder has it.
     fn free_name(&self, name: &str, of: Option<FolderId>) -> Result<String, Failure> {
         let name = title::of_folder(name)?;
         let taken =

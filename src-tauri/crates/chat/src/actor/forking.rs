@@ -1,7 +1,7 @@
-//! A branch becomes a chat of its own.
+//! Forks: a branch becomes a chat of its own.
 //!
-//! A long branch is copied a part at a time, because the search indices take their time for each message, and others wait
-//! meanwhile. Until the copy is whole, its chat is hidden: what a crash leaves of it is purged.
+//! A long branch is copied in parts, because the search indices take their time for each message, and others wait
+//! meanwhile. Until the copy is complete its chat is hidden: after a crash the rest is purged.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,21 +15,21 @@ use crate::failure::Failure;
 use crate::title;
 use crate::view::ChatView;
 
-/// How long others wait for a part.
+/// Time limit of a part, during which others wait.
 const PART: Duration = Duration::from_millis(30);
 
-/// A chat that is being made of a branch.
+/// A fork in progress.
 pub(crate) struct Fork {
     source: ChatId,
-    /// The title that the source has at the beginning: it may be deleted meanwhile.
+    /// Title of the source at the start: the source may be deleted meanwhile.
     title: String,
     chat: ChatId,
     /// The branch, root first.
     branch: Vec<(MessageId, OmittedRow)>,
-    /// What is copied of it.
+    /// Copies made so far.
     copies: HashMap<MessageId, MessageId>,
     last: Option<MessageId>,
-    /// Nothing is purged as long as it is there.
+    /// Token that blocks purges.
     _unfinished: Arc<()>,
 }
 
@@ -69,7 +69,7 @@ impl ChatActor {
         })
     }
 
-    /// Copies some of it.
+    /// Copies the next part.
     pub(crate) fn go_on_with_fork(&mut self, mut fork: Fork) -> Result<Fork, Failure> {
         let end = Instant::now() + PART;
         self.store_of(fork.source).transaction(|store| {

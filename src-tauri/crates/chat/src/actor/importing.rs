@@ -1,4 +1,4 @@
-//! An import. What ends before it is whole leaves nothing to see: its chats are hidden, and the next purge removes them.
+//! Import. Its chats are hidden until it is complete; after an interruption the next purge removes them.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::actor::undo::Revert;
 use crate::failure::{Failure, nothing_imported};
 use crate::importing::{ImportCounts, Importing, Published};
 
-/// How long chats are written at once: nobody is served meanwhile.
+/// Time limit of a write, which blocks the actor.
 const WRITING: Duration = Duration::from_millis(30);
 
 impl ChatActor {
@@ -22,7 +22,7 @@ impl ChatActor {
         Ok(())
     }
 
-    /// Returns whether enough waits to be written.
+    /// Adds a chat. Returns whether enough is batched for a write.
     pub(crate) fn import_chat(&mut self, whole: WholeChat) -> Result<bool, Failure> {
         let import = self.import.as_mut().ok_or_else(no_import)?;
         import.add(&self.store, whole).map_err(nothing_imported)
@@ -44,7 +44,7 @@ impl ChatActor {
         Ok(())
     }
 
-    /// Returns whether all that waited is written.
+    /// Writes batched chats. Returns whether all are written.
     pub(crate) fn write_import(&mut self) -> Result<bool, Failure> {
         let import = self.import.as_mut().ok_or_else(no_import)?;
         import.write(&self.store, WRITING).map_err(nothing_imported)

@@ -1,4 +1,4 @@
-//! The actor: the thread that owns the store, and says what the model does next.
+//! The actor: the thread that owns the store and schedules the model.
 
 mod answering;
 mod answers;
@@ -67,16 +67,16 @@ use crate::settings::Settings;
 use crate::view::ChatEvent;
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
-/// How long expired chats are removed at once, and the pause before it goes on: nobody is served meanwhile.
+/// Time limit of a step of the purge, which blocks the actor, and the pause before the next.
 const PURGING: Duration = Duration::from_millis(50);
 const PURGE_PAUSE: Duration = Duration::from_millis(200);
-/// The same of messages that are indexed.
+/// Time limit and pause for the indexing of messages.
 const INDEXING: Duration = Duration::from_millis(50);
 const INDEX_PAUSE: Duration = Duration::from_millis(50);
 /// Multiple of the usual pause after which a failed purge is retried: as a rule the disk was full.
 const PURGE_RETRY: u32 = 12;
 
-/// `model`: the one to open in place of that which was used last.
+/// Runs the actor. `model`: opened instead of the last model.
 pub(crate) fn start(
     model: Option<ModelChoice>,
     store: Store,
@@ -130,7 +130,7 @@ pub(crate) fn start(
     let (running, model_ended) = channel();
     model_thread
         .spawn(move || {
-            // Dropped when the thread is over, in whatever way.
+            // Dropped when the thread ends, for whatever reason.
             let _running: Sender<Infallible> = running;
             model_thread::run(host, &work, &interrupt, timing.idle_after, &|report| {
                 // An error means that the actor has ended; then the jobs end too.
@@ -150,7 +150,7 @@ pub(crate) fn start(
         actor.end_left_in_writing();
         actor.open_at_start(model, remembered);
     }));
-    // An error means that the actor has ended, which the first verb will find out.
+    // An error means that the actor has ended, which the first verb will notice.
     let _ = mailbox.send(first);
     Ok(mailbox)
 }
@@ -181,7 +181,7 @@ impl ChatActor {
         };
         let at_end = self.close(requests, model_ended);
         if let Some(waits) = waits {
-            // An error means that nobody waits any more.
+            // An error means that the receiver is gone.
             let _ = waits.send(at_end);
         }
     }
@@ -213,7 +213,7 @@ impl ChatActor {
         }
     }
 
-    /// Does what is due, and gives the model its next job.
+    /// Does whatever is due, and gives the model its next job.
     fn tick(&mut self) {
         self.tick_answer(false);
         self.retry_unsaved();
@@ -223,7 +223,7 @@ impl ChatActor {
             return;
         }
         if let Err(failure) = self.read_next_ahead() {
-            // The chat may be gone meanwhile.
+            // The chat may be gone by now.
             tracing::debug!(code = failure.code.name(), "a draft was not read ahead");
         }
         let today = self.clock.now().date();
@@ -233,19 +233,19 @@ impl ChatActor {
         if self.index_due.is_some_and(|due| due <= Instant::now()) {
             self.index_older();
         }
-        // A copy would hold on to what is hidden, if that is not to stay.
+        // A copy would keep hidden rows that may not stay.
         if !self.is_copying_chat() && self.copying.is_due(today) {
             self.copying.done_for(today);
             self.copy_database(today);
         }
     }
 
-    /// Returns whether nothing is being written that a purge would take: it is hidden until it is whole.
+    /// Returns whether a purge is safe: it would remove chats that are hidden while they are being written.
     fn may_purge(&self) -> bool {
         self.import.is_none() && !self.is_copying_chat()
     }
 
-    /// Returns whether a branch is being copied into a chat of its own, or a temporary chat to the disk.
+    /// Returns whether a fork is in progress, or a temporary chat is being copied to the disk.
     pub(super) fn is_copying_chat(&self) -> bool {
         Arc::strong_count(&self.unfinished) > 1
     }
@@ -264,7 +264,7 @@ impl ChatActor {
         self.index_due = pause.map(|pause| Instant::now() + pause);
     }
 
-    /// Removes some of what was deleted long ago.
+    /// Purges some of the expired chats.
     fn purge(&mut self, today: Date) {
         match self.purge_some() {
             Ok(true) => self.purging = Daily::after(PURGE_PAUSE),
@@ -284,7 +284,7 @@ impl ChatActor {
         }
     }
 
-    /// Whether there is more.
+    /// Returns whether there is more.
     fn purge_some(&mut self) -> Result<bool, StoreError> {
         let (expired, in_memory) = (self.expired(), self.expired_in_memory());
         let gone = self.temporary.chats().deleted_before(in_memory)?;
@@ -304,7 +304,7 @@ impl ChatActor {
         Ok(false)
     }
 
-    /// What the model thread keeps of chats goes with them, and with messages of chats that are `changed`.
+    /// Erases the model thread's caches of purged chats, and of chats with `changed` messages.
     fn retain_chats(&self, changed: &BTreeSet<ChatId>) {
         match self.ids_of_all() {
             Ok(mut chats) => {
@@ -316,7 +316,7 @@ impl ChatActor {
         }
     }
 
-    /// On a thread of its own: a large file takes a while, and nobody is to wait for it.
+    /// Copies the database on a thread of its own: a large file takes a while, and nobody is to wait for it.
     fn copy_database(&self, today: Date) {
         let Some(path) = self.store.path().map(Path::to_owned) else {
             return;
@@ -358,8 +358,7 @@ impl ChatActor {
         others.into_iter().flatten().fold(idle, Instant::min)
     }
 
-    /// An opening comes before the answers that wait: they are to be given by the model that was
-    /// asked for.
+    /// Starts the next job. An opening precedes the queued answers: they are for the requested model.
     fn next_job(&mut self) {
         if self.model.opening() || self.answers.busy() {
             return;
@@ -372,7 +371,7 @@ impl ChatActor {
         }
     }
 
-    /// Stops and saves what is being written, and ends the model thread.
+    /// Stops and saves the answer in progress, and ends the model thread.
     fn close(mut self, requests: &Receiver<Request>, model_ended: &Receiver<Infallible>) -> AtEnd {
         let mut at_end = AtEnd::Stopped;
         self.quit_answers();
@@ -380,7 +379,7 @@ impl ChatActor {
         while self.answers.busy() {
             match requests.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
                 Ok(Request::Report(report)) => self.report(report),
-                // Whoever asks now learns from the dropped reply that it is too late.
+                // A caller learns from the dropped reply that it is too late.
                 Ok(_) => {}
                 Err(_) => {
                     tracing::warn!("the model did not stop; its partial answer is saved");
@@ -393,8 +392,7 @@ impl ChatActor {
             self.save_unsaved();
             self.unsaved.log_what_is_lost();
         }
-        // A model that still loads holds nothing to save, and a process that ends need not wait for
-        // it.
+        // A model that is still loading has nothing to save, and need not be waited for.
         if self.model.opening() {
             at_end = AtEnd::Opening;
         }
@@ -430,7 +428,7 @@ fn damaged(database: &Path, cause: &str) -> Failure {
     )
 }
 
-/// As the window names it when it offers it.
+/// Returns the name under which the window offers it.
 fn name_of(copy: &DatabaseCopy) -> String {
     let day = copy.day.as_deref().and_then(|day| day.parse::<Date>().ok());
     match day {

@@ -1,4 +1,4 @@
-//! The model that is open, and the one that is being opened.
+//! Slot of the open model, and of the one being opened.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -9,17 +9,17 @@ use crate::view::{ModelStatus, ModelView, UnopenedModel};
 
 pub(crate) struct ModelSlot {
     pub(super) open: Option<(ModelChoice, ModelInfo)>,
-    /// Counts prompts of the one that is open.
+    /// Counter of the open model's prompts.
     pub(super) counter: Option<Arc<dyn PromptCounter>>,
-    /// What was open until it was unloaded. It is opened again when it is needed.
+    /// The unloaded model, which is reopened when it is needed.
     pub(super) ejected: Option<EjectedModel>,
-    /// When the model was last needed: opened, asked, or about to be asked.
+    /// Last use of the model: opened, requested, or about to be.
     pub(super) used: Instant,
-    /// What the model thread opens.
+    /// The request that the model thread is opening.
     pub(super) opening: Option<OpenRequest>,
-    /// What it opens next. A later wish replaces an earlier one.
+    /// The request to open next. A later one replaces it.
     pub(super) wanted: Option<OpenRequest>,
-    /// What was last asked for.
+    /// The model that was requested last.
     pub(super) tried: Option<ModelChoice>,
     pub(super) progress: Opening,
     pub(super) error: Option<Failure>,
@@ -44,7 +44,7 @@ impl Default for ModelSlot {
 /// A model that was unloaded.
 pub(super) struct EjectedModel {
     pub(super) choice: ModelChoice,
-    /// What its file held.
+    /// Fingerprint of its file.
     pub(super) fingerprint: String,
 }
 
@@ -60,9 +60,9 @@ pub(super) enum OpenReason {
     Start,
     /// The app was started with it.
     Given,
-    /// The one to start with did not open.
+    /// The startup model did not open.
     Fallback,
-    /// The user asked.
+    /// The user requested it.
     Asked,
     /// The settings changed, or it panicked.
     Again,

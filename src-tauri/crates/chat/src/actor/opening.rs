@@ -27,14 +27,14 @@ impl ChatActor {
         self.open_model(remembered)
     }
 
-    /// The model that was open last: it is opened at the start.
+    /// Returns the model that was open last, which is opened at the start.
     pub(super) fn remembered(&self) -> Result<ModelChoice, Failure> {
         let row = self.store.settings().get(MODEL)?;
         let remembered = row.and_then(|value| serde_json::from_value(value).ok());
         Ok(remembered.unwrap_or(ModelChoice::DemoModel))
     }
 
-    /// Opens the present model once more: with other settings, or after it panicked.
+    /// Reopens the present model: with other settings, or after it panicked.
     pub(super) fn reopen_model(&mut self) {
         let ModelSlot {
             open,
@@ -45,7 +45,7 @@ impl ChatActor {
             ..
         } = &self.model;
         if wanted.is_some() || (ejected.is_some() && opening.is_none()) {
-            // It will be opened with the settings of that moment.
+            // It will be opened with the settings of that time.
             return;
         }
         if let Some(OpenRequest { choice, reason }) = opening.clone() {
@@ -65,7 +65,7 @@ impl ChatActor {
         });
     }
 
-    /// Returns whether there was something to open.
+    /// Opens the requested model. Returns whether there was one.
     pub(super) fn open_wanted(&mut self) -> bool {
         let Some(request) = self.model.wanted.take() else {
             return false;
@@ -128,7 +128,7 @@ impl ChatActor {
                 if request.reason == OpenReason::Reload {
                     self.model.ejected = None;
                 }
-                // Of two failures at the start, the first is the one that the user can mend.
+                // Of two failures at the start, the user can fix the first.
                 if request.reason != OpenReason::Fallback {
                     let message = [Some(failure.message), replaced];
                     let message: Vec<_> = message.into_iter().flatten().collect();
@@ -149,7 +149,7 @@ impl ChatActor {
         });
     }
 
-    /// What to open where the model to start with did not: the one that was used last, then the demo model.
+    /// Returns the fallback for a startup model that did not open: the last model, then the demo model.
     fn fallback(&self, failed: &OpenRequest) -> Option<ModelChoice> {
         let last = match failed.reason {
             OpenReason::Given => self.remembered().ok(),
@@ -161,7 +161,7 @@ impl ChatActor {
             .find(|choice| *choice != failed.choice)
     }
 
-    /// The model may have gone over to another device while it answered.
+    /// Updates the model's info after an answer, during which its device may have changed.
     pub(super) fn moved(&mut self, now: Option<ModelInfo>) {
         let Some(((_, before), now)) = self.model.open.as_mut().zip(now) else {
             return;
@@ -174,10 +174,10 @@ impl ChatActor {
         }
     }
 
-    /// What to say where the file of the open model held something else before.
+    /// Returns a notice if the content of the open model's file has changed.
     fn replaced(&self, held: &str) -> Option<String> {
         let (choice, now) = self.model.open.as_ref()?;
-        // The demo model is another one after an update of the app.
+        // The demo model changes with an update of the app.
         let ModelChoice::File(file) = choice else {
             return None;
         };
@@ -195,7 +195,7 @@ impl ChatActor {
         }
     }
 
-    /// What the file that is opened at the start holds.
+    /// Stores the fingerprint of the startup model's file.
     fn remember_content(&self) {
         let Some((choice, info)) = &self.model.open else {
             return;

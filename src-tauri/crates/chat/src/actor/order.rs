@@ -1,5 +1,5 @@
-//! The order of the chats: pinned, archived, in folders, in the bin. Each verb takes several chats, is undone as one, and
-//! returns what was done, as undo names it.
+//! Organisation of chats: pinned, archived, in folders, in the bin. Each verb takes several chats, is undone as one
+//! change, and returns the label for undo.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -30,7 +30,7 @@ impl ChatActor {
         self.change(label, ChatField::Archived, chats, at)
     }
 
-    /// `folder`: `None` takes them out of theirs.
+    /// Moves chats into a folder; `None`: out of theirs.
     pub(crate) fn move_chats(
         &mut self,
         chats: &[ChatId],
@@ -63,13 +63,13 @@ impl ChatActor {
         self.change(label, ChatField::Deleted, chats, None)
     }
 
-    /// The chats that can be restored, that deleted last first.
+    /// Returns the chats that can be restored, the last deleted first.
     pub(crate) fn bin(&self) -> Result<Vec<ChatSummary>, Failure> {
         let rows = self.store.chats().deleted()?;
         Ok(rows.into_iter().map(|row| self.summary(row)).collect())
     }
 
-    /// Removes what is in the bin before its time. That cannot be undone.
+    /// Purges chats from the bin before their time. This cannot be undone.
     pub(crate) fn delete_for_good(&mut self, chats: &[ChatId]) -> Result<(), Failure> {
         let expired = self.store.chats().expire(chats)?;
         self.undo.forget(&expired);
@@ -107,7 +107,7 @@ impl ChatActor {
         let mut before = ChatValues::new();
         for (store, values) in [(&self.store, kept), (&self.temporary, temporary)] {
             match store.chats().set(field, &values) {
-                // Those that are left are changed all the same.
+                // The rest are changed all the same.
                 Err(StoreError::NotFound(_)) => {}
                 was => before.extend(was?),
             }
@@ -130,7 +130,7 @@ impl ChatActor {
         self.set(ChatField::Deleted, values)
     }
 
-    /// Takes a chat that was made of another one away: the other is shown then.
+    /// Removes a chat that was derived from another one, which is then shown.
     pub(super) fn take_derived(&mut self, chat: ChatId, source: ChatId) -> Result<Revert, Failure> {
         self.put_into_bin(&[chat])?;
         let again = Revert::new(move |actor| {
@@ -140,7 +140,7 @@ impl ChatActor {
         Ok(again.showing(source))
     }
 
-    /// Ends what goes on in chats that are not there any more.
+    /// Ends all activity in chats that no longer exist.
     pub(super) fn leave(&mut self, chats: Vec<ChatId>) -> Result<(), Failure> {
         if chats.is_empty() {
             return Ok(());
@@ -153,7 +153,7 @@ impl ChatActor {
         Ok(())
     }
 
-    /// Emits those of the chats that are not deleted, and returns them.
+    /// Emits the chats that are not deleted, and returns them.
     pub(super) fn emit_all_changed(&self, chats: &[ChatId]) -> Result<Vec<ChatId>, Failure> {
         let mut rows: Vec<ChatRow> = self.store.chats().some(chats)?;
         rows.extend(self.temporary.chats().some(chats)?);
@@ -165,7 +165,7 @@ impl ChatActor {
         Ok(there)
     }
 
-    /// As a label names them: `“Title”`, `3 chats`.
+    /// Names chats for a label: `“Title”`, `3 chats`.
     fn named(&self, chats: &[ChatId]) -> Result<String, Failure> {
         match chats {
             [chat] => {
@@ -177,7 +177,7 @@ impl ChatActor {
     }
 }
 
-/// Each of these chats once.
+/// Removes duplicates.
 pub(super) fn distinct(chats: &[ChatId]) -> Vec<ChatId> {
     let mut seen = BTreeSet::new();
     let first = chats.iter().filter(|chat| seen.insert(**chat));

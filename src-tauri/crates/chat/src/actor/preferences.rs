@@ -1,4 +1,4 @@
-//! The settings as they are changed.
+//! Changes of the settings.
 
 use crate::actor::state::ChatActor;
 use crate::actor::undo::Revert;
@@ -8,7 +8,7 @@ use crate::settings::Settings;
 impl ChatActor {
     pub(crate) fn save_settings(&mut self, settings: Settings) -> Result<Settings, Failure> {
         settings.validate()?;
-        // Each has a way back of its own, and what is undone is something of the chats.
+        // These can be changed back where they are set, and undo is about the chats.
         let look = Settings {
             theme: settings.theme,
             zoom: settings.zoom,

@@ -1,4 +1,4 @@
-//! The verbs of presets, and what a chat is answered with.
+//! The verbs of presets, and the guidance of a chat's answers.
 
 use store::{ChatId, ChatPreset, DraftPlace, PresetId, PresetRow, Store, StoreError};
 
@@ -10,7 +10,7 @@ use crate::settings::{SamplingSettings, validate_instructions};
 use crate::text;
 use crate::view::ChatEvent;
 
-/// What an answer is generated with, beside the messages.
+/// Parameters of an answer, beside the messages.
 pub(super) struct Guidance {
     pub(super) instructions: String,
     pub(super) sampling: SamplingSettings,
@@ -22,7 +22,7 @@ impl ChatActor {
         Ok(rows.into_iter().map(Preset::from).collect())
     }
 
-    /// A new one gets a name that is free; one that is there is refused the name of another.
+    /// Saves a preset. A new one gets a free name; an existing preset cannot take another's name.
     pub(crate) fn save_preset(
         &mut self,
         id: Option<PresetId>,
@@ -107,8 +107,7 @@ impl ChatActor {
         Ok(())
     }
 
-    /// Writes presets as they are to be; `None`: deleted. Chats keep the ids, so that they have a preset again that is
-    /// brought back.
+    /// Writes presets, or deletes them (`None`). Chats keep the ids, so that a restored preset applies to them again.
     pub(super) fn put_presets(
         &mut self,
         rows: Vec<(PresetId, Option<PresetRow>)>,
@@ -130,7 +129,7 @@ impl ChatActor {
         Ok(Revert::new(move |actor| actor.put_presets(before.clone())))
     }
 
-    /// Has a chat, or the next new one, be answered with a preset, and with instructions of its own.
+    /// Chooses a preset and instructions for a chat, or for the next new one.
     pub(crate) fn choose_preset(
         &mut self,
         chat: Option<ChatId>,
@@ -178,7 +177,7 @@ impl ChatActor {
         }))
     }
 
-    /// What was chosen for a chat, or for the next new one; `None`: nothing was.
+    /// Returns the choice for a chat, or for the next new one; `None` if there is none.
     pub(super) fn chosen_preset(
         &self,
         chat: Option<ChatId>,
@@ -193,7 +192,7 @@ impl ChatActor {
         Ok(())
     }
 
-    /// The same, or what is used without a choice.
+    /// Returns that choice, or the default.
     pub(super) fn chat_preset(&self, chat: Option<ChatId>) -> Result<ChatPreset, Failure> {
         let usual = || ChatPreset {
             preset: self.settings.default_preset.filter(|_| chat.is_none()),
@@ -202,7 +201,8 @@ impl ChatActor {
         Ok(self.chosen_preset(chat)?.unwrap_or_else(usual))
     }
 
-    /// A new chat keeps what was chosen for it, and the next one begins as usual. In the transaction that creates it.
+    /// Applies the choice for the next new chat to this one, and resets it. Within the transaction that creates the
+    /// chat.
     pub(super) fn keep_chosen(&self, store: &Store, chat: ChatId) -> Result<(), Failure> {
         let chosen = self.chat_preset(None)?;
         let presets = store.presets();
@@ -212,8 +212,8 @@ impl ChatActor {
         Ok(self.store.presets().choose(DraftPlace::NewChat, None)?)
     }
 
-    /// The chat's own instructions go before the preset's, and these before the settings'; its sampling goes before the
-    /// settings', value by value.
+    /// Resolves the guidance of a chat. Precedence of instructions: the chat's, the preset's, the settings'; of each
+    /// sampling value: the preset's, then the settings'.
     pub(super) fn guidance(&self, chat: Option<ChatId>) -> Result<Guidance, Failure> {
         let chosen = self.chat_preset(chat)?;
         let row = chosen.preset.map(|id| self.store.presets().get(id));
@@ -236,7 +236,7 @@ impl ChatActor {
         })
     }
 
-    /// What was read ahead begins with other instructions.
+    /// Invalidates prefilled drafts, which begin with other instructions.
     fn guidance_changed(&mut self) {
         self.ahead = None;
     }

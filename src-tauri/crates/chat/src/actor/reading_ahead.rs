@@ -1,4 +1,4 @@
-//! What the model reads before it is sent.
+//! Prefill of messages that are not sent yet.
 
 use store::ChatId;
 
@@ -9,7 +9,7 @@ use crate::job::Job;
 use crate::limits::refuse_too_large;
 
 impl ChatActor {
-    /// Lets the model read what is written of a message, or of none what the chat has, as soon as it has nothing else to do.
+    /// Prefills the draft of a message, or without one the chat, as soon as the model is idle.
     pub(crate) fn read_ahead(
         &mut self,
         chat: Option<ChatId>,
@@ -27,7 +27,7 @@ impl ChatActor {
         self.read_next_ahead()
     }
 
-    /// Reads what waits for that. While a model loads or an answer is written it goes on waiting.
+    /// Starts the pending prefill. It stays pending while a model loads or an answer is written.
     pub(super) fn read_next_ahead(&mut self) -> Result<(), Failure> {
         let is_free = !self.answers.busy() && !self.model.opening() && self.model.wanted.is_none();
         let Some(info) = self.model.info().filter(|_| is_free) else {
@@ -42,7 +42,7 @@ impl ChatActor {
         }
         let chat = draft.chat.unwrap_or(NEW_CHAT);
         let job = Job::ReadAhead { chat, request };
-        // What is being read of its beginning is not read in vain.
+        // A prefill of its beginning is not in vain.
         if self.ahead.as_ref().is_some_and(|it| draft.continues(it)) {
             self.queue_job(job);
         } else {

@@ -1,4 +1,4 @@
-//! Another file in the store's place, without a restart.
+//! Replacement of the store's file without a restart.
 
 use std::path::{Path, PathBuf};
 
@@ -12,8 +12,8 @@ use crate::failure::Failure;
 use crate::settings::Settings;
 
 impl ChatActor {
-    /// Puts the copy that was prepared in the place of the store's file, and goes on with it. Returns where the file is
-    /// kept that was there. Where the copy cannot be used, that one is put back.
+    /// Replaces the store's file with the prepared copy, and continues with it. Returns the path to which the former
+    /// file was moved. If the copy cannot be used, that file is restored.
     pub(crate) fn take_copy(&mut self) -> Result<PathBuf, Failure> {
         let day = self.clock.now().date().to_string();
         let mut aside = None;
@@ -34,7 +34,7 @@ impl ChatActor {
                 self.store = store;
                 (kept, settings)
             }
-            // The file that was there could not be put back, and the copy has been opened in its place.
+            // The former file could not be restored, and the copy has been opened instead.
             (Err(_), Some(kept)) if !self.has_ended && kept.exists() => {
                 let settings = Settings::read(&self.store).inspect_err(|_| self.end())?;
                 (kept, settings)
@@ -45,8 +45,8 @@ impl ChatActor {
         Ok(kept)
     }
 
-    /// Copies the store's file to another place by `copy`, with nobody writing to it. Where that succeeds, the actor ends:
-    /// what is written from now on belongs there.
+    /// Copies the store's file to another place by `copy`, while nobody writes to it. If that succeeds, the actor ends:
+    /// later writes belong there.
     pub(crate) fn leave_store(
         &mut self,
         copy: impl FnOnce(&Path) -> Result<(), Failure>,
@@ -56,7 +56,7 @@ impl ChatActor {
         Ok(())
     }
 
-    /// Refused while an answer is written, an import runs, or a chat is copied.
+    /// Returns an error while an answer is written, an import runs, or a chat is copied.
     pub(crate) fn may_leave_store(&self) -> Result<(), Failure> {
         if !self.answers.is_empty() {
             return Err(Failure::busy());
@@ -72,8 +72,8 @@ impl ChatActor {
         Ok(())
     }
 
-    /// Closes the store, which writes its journal into its file, for as long as `act` runs. After an error it is opened
-    /// again; otherwise that is left to the caller.
+    /// Closes the store, which merges its WAL into its file, while `act` runs. After an error it is reopened; otherwise
+    /// that is left to the caller.
     fn with_store_closed<T, E: Into<Failure>>(
         &mut self,
         act: impl FnOnce(&Path) -> Result<T, E>,
@@ -101,19 +101,19 @@ impl ChatActor {
         acted
     }
 
-    /// Nothing that is written from now on would be kept.
+    /// Ends the actor: later writes would be lost.
     fn end(&mut self) {
         self.has_ended = true;
         // An error means that it has ended already.
         let _ = self.mailbox.send(crate::actor::Request::Quit(None));
     }
 
-    /// Forgets what was of the file that was there.
+    /// Resets the state that belongs to the former file.
     fn begin_again(&mut self, settings: Settings) {
         self.undo = UndoStack::default();
         self.unsaved = Unsaved::default();
         (self.ahead, self.ahead_next) = (None, None);
-        // Its messages have the ids of others now.
+        // Its messages reuse the ids of others.
         self.counted = None;
         let before = std::mem::replace(&mut self.settings, settings);
         if before.load_options() != self.settings.load_options() {

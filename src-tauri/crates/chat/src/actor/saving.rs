@@ -1,4 +1,4 @@
-//! Saving how an answer ended, and trying again what could not be written.
+//! Saving of finished answers, with retry of failed writes.
 
 use std::time::Instant;
 
@@ -9,12 +9,12 @@ use crate::actor::unsaved::{AnswerEnd, UnsavedEnd, error_row};
 use crate::failure::Failure;
 use crate::view::{ChatEvent, Message};
 
-/// How often the time until the next try is doubled at most.
+/// Maximum doublings of the retry interval (backoff).
 const MOST_DOUBLINGS: u32 = 4;
 
 impl ChatActor {
-    /// Answers that the last process was writing, and that could not be marked when the store was
-    /// opened: the disk is full.
+    /// Handles answers that the last process was writing and that could not be marked when the store was opened because
+    /// the disk is full.
     pub(super) fn end_left_in_writing(&mut self) {
         match self.store.messages().writing() {
             Ok(left) => {
@@ -30,12 +30,12 @@ impl ChatActor {
         }
     }
 
-    /// Saves how an answer ended, and tells the window, unless its chat was deleted meanwhile.
+    /// Saves the end of an answer, and tells the window, unless its chat was deleted meanwhile.
     pub(super) fn settle(&mut self, end: AnswerEnd) {
-        // It may have grown above others.
+        // Its moment may have moved past others.
         self.counted = None;
         if let Some(failure) = &end.failure {
-            // Its sentence may quote the chat: a template raises errors in words of its own.
+            // The message may quote the chat: a template raises errors in its own words.
             tracing::warn!(code = failure.code.name(), "an answer failed");
             self.after_failure(failure);
         }
@@ -63,7 +63,7 @@ impl ChatActor {
     }
 
     fn emit_ended(&self, chat: ChatId, message: MessageId, seq: u32) {
-        // First that nothing is written any more: whoever receives the end may send the next message at once.
+        // The chat's state goes first: the window may send the next message as soon as it receives the end.
         match self.store_of(chat).chats().get(chat) {
             Ok(row) => self.emit(ChatEvent::ChatChanged {
                 chat: self.summary(row),
@@ -90,7 +90,7 @@ impl ChatActor {
         }
     }
 
-    /// The branch that is shown ends with this message, though the chat's row could not be changed.
+    /// Remembers that the shown branch ends with this message, though the chat's row could not be changed.
     pub(super) fn keep_leaf(&mut self, chat: ChatId, leaf: MessageId) {
         self.unsaved.leaves.insert(chat, leaf);
         self.retry_later();
@@ -100,7 +100,7 @@ impl ChatActor {
         self.unsaved.leaves.remove(&chat);
     }
 
-    /// Tries again when it is time to.
+    /// Retries if the interval is over.
     pub(super) fn retry_unsaved(&mut self) {
         if self.unsaved.due.is_some_and(|due| due <= Instant::now()) {
             self.save_unsaved();
@@ -120,8 +120,8 @@ impl ChatActor {
                 continue;
             };
             unsaved.reason = error.into();
-            // Each may wait for another process, and nobody is served meanwhile: the others, which
-            // come first the next time, would likely fail as well.
+            // Each may wait for another process, which blocks the actor: the others, which come first next time, would
+            // likely fail as well.
             self.unsaved.ends.extend(ends.by_ref());
             self.unsaved.ends.push(unsaved);
         }
@@ -147,13 +147,13 @@ impl ChatActor {
         }
     }
 
-    /// The more tries have failed, the later.
+    /// Schedules the next retry, with exponential backoff.
     fn retry_later(&mut self) {
         let wait = self.timing.retry_after * (1 << self.unsaved.tries.min(MOST_DOUBLINGS));
         self.unsaved.due.get_or_insert(Instant::now() + wait);
     }
 
-    /// What is written next in this chat builds on its rows, so they have to be true.
+    /// Returns an error if the chat has unsaved rows: the next write would build on them.
     pub(super) fn refuse_if_unsaved(&mut self, chat: ChatId) -> Result<(), Failure> {
         if self.unsaved.due.is_none() {
             return Ok(());

@@ -1,4 +1,4 @@
-//! From rows to what the window shows.
+//! Conversion of rows for display.
 
 use std::collections::HashMap;
 use std::time::Instant;
@@ -9,10 +9,10 @@ use crate::actor::state::{BIN, CURRENT, ChatActor};
 use crate::failure::{Failure, FailureCode};
 use crate::view::{AnswerStats, ChatSnapshot, ChatSummary, ChatView, Message, Omitted, ReadFrom};
 
-/// Below this number of messages the siblings of each are queried; from it on, those of the whole chat at once.
+/// Number of messages below which siblings are queried one by one; from it on, those of the whole chat at once.
 const FEW: usize = 50;
 
-/// All messages that follow the same parent, by parent.
+/// Siblings by parent.
 type Siblings = HashMap<Option<MessageId>, Vec<MessageId>>;
 
 impl ChatActor {
@@ -55,10 +55,10 @@ impl ChatActor {
         }
     }
 
-    /// The shown branch of a chat, behind the message `after`.
+    /// Returns the shown branch of a chat, after the message `after`.
     pub(super) fn view(&self, chat: ChatId, after: Option<MessageId>) -> Result<ChatView, Failure> {
         let store = self.store_of(chat);
-        // One in the bin can be read.
+        // A chat in the bin can be read.
         let row = store.chats().get_with_deleted(chat)?;
         let leaf = self.unsaved.leaf(chat).or(row.leaf);
         let path = match leaf.filter(|_| leaf != after) {
@@ -87,7 +87,7 @@ impl ChatActor {
         })
     }
 
-    /// One message as it is shown.
+    /// Returns one message for display.
     pub(super) fn one_message(&self, row: MessageRow) -> Result<Message, Failure> {
         let messages = self.messages_with(row.id);
         let siblings = messages.children(row.chat, row.parent)?;
@@ -111,7 +111,7 @@ impl ChatActor {
             && row.state == MessageState::Writing
             && !self.answers.has(row.id)
         {
-            // Whatever its row says: nobody writes it.
+            // Nobody writes it, whatever its row says.
             row.state = MessageState::Interrupted;
         }
         let error = row

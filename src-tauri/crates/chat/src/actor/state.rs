@@ -1,4 +1,4 @@
-//! The actor's state, and the requests that it receives.
+//! State of the actor, and its requests.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
@@ -22,24 +22,22 @@ use crate::job::{Job, Report};
 use crate::settings::Settings;
 use crate::view::ChatEvent;
 
-/// When the work is done that nobody asks for. Tests do not wait so long.
+/// Timing of background work. Tests use shorter times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timing {
-    /// How long after the start the removal of chats begins that were deleted long ago, and the indexing of messages that
-    /// an earlier version has written.
+    /// Delay after the start before expired chats are purged and messages of earlier versions are indexed.
     pub purge_after: Duration,
-    /// How long after the start the day's copy of the database is made: when nobody waits for the
-    /// first screen any more.
+    /// Delay after the start before the daily copy of the database, when the first screen is up.
     pub copy_after: Duration,
-    /// How long a token waits at most to be journaled.
+    /// Maximum delay before a token is journaled.
     pub journal_after: Duration,
-    /// How long what could not be saved waits to be tried again.
+    /// Interval before a failed save is retried.
     pub retry_after: Duration,
-    /// How long a minute of [`Settings::unload_minutes`] is.
+    /// Length of a minute of [`Settings::unload_minutes`].
     pub minute: Duration,
-    /// How long the model has nothing to do before it does what waits for idle time.
+    /// Idle time before idle work begins.
     pub idle_after: Duration,
-    /// How long closing waits for the model to stop, and then for it to be dropped.
+    /// Time limit for the model to stop at the end, and then for it to be dropped.
     pub close_within: Duration,
 }
 
@@ -57,20 +55,20 @@ impl Default for Timing {
     }
 }
 
-/// Seconds that a deleted chat can be restored.
+/// Seconds for which a deleted chat can be restored.
 pub(super) const BIN: i64 = 30 * 24 * 60 * 60;
 
-/// Rows in which the app remembers things for itself.
+/// Rows of the app's own state.
 pub(super) const CURRENT: &str = "app.current";
 pub(crate) const MODEL: &str = "app.model";
-/// What the file of that model held when it was opened last.
+/// Row with the fingerprint of that model's file when it was last opened.
 pub(super) const MODEL_CONTENT: &str = "app.model-content";
 
-/// What the actor receives.
+/// Requests to the actor.
 pub(crate) enum Request {
     Verb(Box<dyn FnOnce(&mut ChatActor) + Send>),
     Report(Report),
-    /// Close. The reply is sent when all is done.
+    /// Closes the chat. The reply is sent when all is done.
     Quit(Option<Sender<AtEnd>>),
 }
 
@@ -79,22 +77,22 @@ pub(crate) struct ChatActor {
     /// The temporary chats.
     pub(super) temporary: Store,
     pub(super) undo: UndoStack<ChatActor>,
-    /// The chats that are being imported.
+    /// The import in progress.
     pub(super) import: Option<Importing>,
-    /// Each fork that is being made, and each chat that is being copied into the other store, has a clone of it.
+    /// Token that is cloned by each fork in progress and each chat that is being copied into the other store.
     pub(super) unfinished: Arc<()>,
-    /// The chats that are being copied into the other store.
+    /// Chats that are being copied into the other store.
     pub(super) being_copied: Vec<Weak<ChatId>>,
-    /// A copy that was made for the change that is being taken back.
+    /// Copy for the change that is being undone or redone.
     pub(super) copied: Option<CopiedChat>,
     pub(super) clock: Box<dyn Clock>,
     pub(super) on_event: Box<dyn Fn(ChatEvent) + Send + Sync>,
     pub(super) jobs: Sender<Job>,
-    /// Ends what the model thread does in idle time.
+    /// Flag that ends idle work.
     pub(super) interrupt: Arc<AtomicBool>,
-    /// What was last read ahead.
+    /// The draft prefilled last.
     pub(super) ahead: Option<DraftAhead>,
-    /// What is read ahead when the model has time for it.
+    /// The draft to prefill when the model is idle.
     pub(super) ahead_next: Option<DraftAhead>,
     pub(super) settings: Settings,
     pub(super) model: ModelSlot,
@@ -105,15 +103,15 @@ pub(crate) struct ChatActor {
     pub(super) timing: Timing,
     pub(super) purging: Daily,
     pub(super) copying: Daily,
-    /// When the next messages are indexed that the search lacks; `None`: it has all.
+    /// Time of the next indexing step; `None` if the index is complete.
     pub(super) index_due: Option<Instant>,
-    /// Nothing that is written from now on is kept: every verb fails.
+    /// True once nothing more is stored: every verb fails.
     pub(crate) has_ended: bool,
-    /// For threads that report to this one.
+    /// Sender for threads that report to the actor.
     pub(super) mailbox: Sender<Request>,
 }
 
-/// What is written of a message.
+/// The draft of a message.
 pub(crate) struct DraftAhead {
     pub(super) chat: Option<ChatId>,
     pub(super) text: String,
@@ -121,7 +119,7 @@ pub(crate) struct DraftAhead {
 }
 
 impl DraftAhead {
-    /// Whether it goes on from `before`.
+    /// Returns whether it continues `before`.
     pub(super) fn continues(&self, before: &DraftAhead) -> bool {
         self.chat == before.chat
             && self.thinking == before.thinking
@@ -130,7 +128,7 @@ impl DraftAhead {
 }
 
 impl ChatActor {
-    /// The store that has this chat.
+    /// Returns the store of this chat.
     pub(crate) fn store_of(&self, chat: ChatId) -> &Store {
         if chat.is_temporary() {
             &self.temporary
@@ -139,7 +137,7 @@ impl ChatActor {
         }
     }
 
-    /// The messages of the store that has this message.
+    /// Returns the messages of the store that has this message.
     pub(super) fn messages_with(&self, message: MessageId) -> MessageTable<'_> {
         let store = if message.is_temporary() {
             &self.temporary
@@ -151,7 +149,7 @@ impl ChatActor {
 
     pub(super) fn submit_job(&self, job: Job) {
         self.queue_job(job);
-        // After it was sent: the model thread clears the flag before it looks for a job.
+        // Set after the job was sent: the model thread clears the flag before it looks for a job.
         self.interrupt.store(true, Ordering::SeqCst);
     }
 
@@ -162,7 +160,7 @@ impl ChatActor {
         }
     }
 
-    /// Does what helps against a failure of the store.
+    /// Handles a failure of the store.
     pub(crate) fn after_failure(&self, failure: &Failure) {
         check_if_failed(&self.store, failure);
         if failure.code == FailureCode::DiskFull {
@@ -179,7 +177,7 @@ impl ChatActor {
     }
 }
 
-/// SQLite may have failed because the file is damaged: the next start reads all of it.
+/// Requests a check at the next start: SQLite may have failed because the file is damaged.
 pub(super) fn check_if_failed(store: &Store, failure: &Failure) {
     if failure.code == FailureCode::Store
         && let Err(error) = store.ask_for_check()
@@ -188,12 +186,12 @@ pub(super) fn check_if_failed(store: &Store, failure: &Failure) {
     }
 }
 
-/// What the model was doing when its chat was closed.
+/// State of the model when its chat was closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AtEnd {
     /// Nothing: it has stopped.
     Stopped,
-    /// It was being opened, which nobody waits for.
+    /// It was being opened, which is not waited for.
     Opening,
     /// It was cancelled, or closed, and did not stop in time.
     Stuck,

@@ -1,7 +1,7 @@
-//! A new chat that goes on from another one, with a summary of it.
+//! Summaries: a new chat that continues another one.
 //!
-//! The summary is asked for by a message of the new chat, and written from the branch of the other one, so that what the
-//! model has read of it is used. From then on the new chat has no more than the summary.
+//! The summary is requested by a message of the new chat, and written from the branch of the other one, so that its
+//! cache is reused. From then on the new chat contains only the summary.
 
 use inference::Role;
 use store::{ChatId, DraftPlace, MessageId, MessageRow, MessageState, NewMessage, StoreError};
@@ -13,18 +13,18 @@ use crate::failure::Failure;
 use crate::view::ChatView;
 use crate::{text, title};
 
-/// What the titles of such chats end with.
+/// Suffix of the titles of such chats.
 const CONTINUED: &str = " (continued)";
 
-/// Characters of the title before it, which may be as long as a title gets.
+/// Maximum characters of the title before it, which may be as long as a title gets.
 const MOST: usize = 150;
 
-/// The chat that a summary is of.
+/// Source of a summary.
 pub(super) struct SummarySource {
     pub path: Vec<MessageRow>,
     /// The date in its prompts.
     pub today: String,
-    /// Whether its last answer was thought about: the header of its prompts says so.
+    /// True if its last answer was thought about: the header of its prompts says so.
     pub thinks: bool,
 }
 
@@ -82,7 +82,7 @@ impl ChatActor {
         Ok(self.queue_answer(view, answer, AnswerStart::New))
     }
 
-    /// What the answer to a question with this `prompt_leaf` is given from.
+    /// Returns the source for answers to a question with this `prompt_leaf`.
     pub(super) fn summary_source(&self, leaf: MessageId) -> Result<SummarySource, Failure> {
         let messages = self.messages_with(leaf);
         let chat = messages.get(leaf).map_err(|error| match error {
@@ -102,7 +102,7 @@ impl ChatActor {
     }
 }
 
-/// The user reads it, and the model is asked by it. A chat of the terminal has no title.
+/// Returns the question for a summary, which both the user and the model read. A chat of the terminal has no title.
 pub fn summary_question(title: Option<&str>) -> String {
     let title = title.map_or(String::new(), |title| format!(" “{title}”"));
     format!(

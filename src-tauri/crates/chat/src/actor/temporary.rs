@@ -1,4 +1,4 @@
-//! Temporary chats: what is said in them is in memory alone, until the user keeps one.
+//! Temporary chats: in memory only, until the user keeps one.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Weak};
@@ -14,11 +14,11 @@ use crate::failure::Failure;
 use crate::job::Job;
 use crate::view::{ChatEvent, ChatSummary, ChatView};
 
-/// How long others wait while a part of a chat is copied.
+/// Time limit of a part of a copy, during which others wait.
 const PART: Duration = Duration::from_millis(30);
 
 impl ChatActor {
-    /// A temporary chat in which nothing was said yet. Its draft is in memory, too.
+    /// Creates an empty temporary chat. Its draft is in memory, too.
     pub(crate) fn new_temporary_chat(&mut self) -> Result<ChatView, Failure> {
         let chats = self.temporary.chats();
         let today = self.clock.now().date().to_string();
@@ -34,7 +34,7 @@ impl ChatActor {
         self.view(chat, None)
     }
 
-    /// It begins with what a new chat would.
+    /// Creates its row with the defaults of a new chat.
     fn create_temporary(&self, today: &str) -> Result<ChatId, Failure> {
         let (at, chosen) = (self.now(), self.chat_preset(None)?);
         self.temporary.transaction(|store| {
@@ -58,7 +58,7 @@ impl ChatActor {
         self.begin_copying(chat)
     }
 
-    /// Begins to copy a chat into the store that does not have it.
+    /// Begins to copy a chat into the other store.
     pub(super) fn begin_copying(&mut self, chat: ChatId) -> Result<CopyingChat, Failure> {
         self.refuse_change(chat)?;
         let (from, to) = self.stores_of_copy(chat);
@@ -69,7 +69,7 @@ impl ChatActor {
         Ok(CopyingChat::begin(chat, copy, Arc::clone(&self.unfinished)))
     }
 
-    /// Copies some of it. After a failure nothing of the copy stays.
+    /// Copies the next part. After a failure nothing of the copy stays.
     pub(crate) fn go_on_copying(&mut self, copying: CopyingChat) -> Result<CopyingChat, Failure> {
         self.or_purge(copying.chat(), |from, to| copying.go_on(from, to, PART))
     }
@@ -94,7 +94,7 @@ impl ChatActor {
         Ok(())
     }
 
-    /// The store that has a chat, and the one that it is copied into.
+    /// Returns the store of a chat, and the one that it is copied into.
     fn stores_of_copy(&self, chat: ChatId) -> (&Store, &Store) {
         match chat.is_temporary() {
             true => (&self.temporary, &self.store),
@@ -102,7 +102,7 @@ impl ChatActor {
         }
     }
 
-    /// Writes a copy of a chat. What is hidden after a failure is purged at once.
+    /// Writes a copy of a chat. After a failure the hidden rows are purged at once.
     fn or_purge<T>(
         &mut self,
         chat: ChatId,
@@ -116,7 +116,7 @@ impl ChatActor {
         Ok(written?)
     }
 
-    /// Shows the copy that was made of a chat to take a change back.
+    /// Publishes the copy that was made of a chat for undo or redo.
     fn finish_copy(&mut self, chat: ChatId) -> Result<ChatId, Failure> {
         let copied = self.copied.take_if(|(of, _)| *of == chat);
         let (_, copy) = copied.ok_or(StoreError::NotFound("copy"))?;
@@ -128,13 +128,13 @@ impl ChatActor {
         self.go_on_as(chat, kept)
     }
 
-    /// Has the copy on the disk take the place of a temporary chat.
+    /// Replaces a temporary chat with its copy on the disk.
     fn go_on_as(&mut self, chat: ChatId, kept: ChatId) -> Result<Revert, Failure> {
         self.temporary
             .chats()
             .set(ChatField::Deleted, &vec![(chat, Some(self.now()))])?;
         let messages = self.messages_of(kept)?;
-        // What was read of it is taken up by the chat that it is now.
+        // Its cache now belongs to the copy.
         let chats = vec![chat];
         self.emit(ChatEvent::ChatsRemoved { chats });
         self.emit_changed(kept)?;
@@ -146,13 +146,13 @@ impl ChatActor {
         Ok(revert.showing(kept).copying(copies))
     }
 
-    /// Returns whether a temporary chat is in memory that was kept as `kept`, and nothing was said since.
+    /// Returns whether a temporary chat still exists that was kept as `kept`, and is unchanged since.
     fn is_as_kept(&self, kept: ChatId, chat: ChatId, messages: usize) -> Result<bool, Failure> {
         let is_there = self.temporary.chats().get_with_deleted(chat).is_ok();
         Ok(is_there && self.messages_of(kept)? == messages)
     }
 
-    /// Takes back that `chat` was kept as `kept`, of as many `messages`: it is purged from the disk.
+    /// Undoes that `chat` was kept as `kept`, with this number of messages: it is purged from the disk.
     fn make_temporary(
         &mut self,
         kept: ChatId,
@@ -170,7 +170,7 @@ impl ChatActor {
                 .put(DraftPlace::Chat(chat), &draft)?;
             chat
         } else {
-            // What was said since is not lost.
+            // Later messages are not lost.
             self.finish_copy(kept)?
         };
         let expired = self.store.transaction(|store| {
@@ -183,7 +183,7 @@ impl ChatActor {
             return Err(error.into());
         }
         self.purging = Daily::after(Duration::ZERO);
-        // Before what is left of the other is forgotten.
+        // Done before the rest of the other is dropped.
         self.submit_job(Job::Relabel {
             from: kept,
             to: chat,
@@ -195,7 +195,7 @@ impl ChatActor {
         Ok(again.showing(chat).copying(move |_| Ok(Some(chat))))
     }
 
-    /// A chat as it leaves its store. The presets of temporary chats are in another one.
+    /// Returns a chat in the form in which it leaves its store. The presets of temporary chats are in the other store.
     pub(crate) fn whole_chat(&self, chat: ChatId) -> Result<WholeChat, Failure> {
         let mut whole = self.store_of(chat).records().read(chat)?;
         let chosen = self.chosen_preset(Some(chat))?;
@@ -213,7 +213,7 @@ impl ChatActor {
         Ok(self.store_of(chat).messages().tree(chat)?.len())
     }
 
-    /// The ids of all chats that there are, deleted ones included.
+    /// Returns the ids of all chats, deleted ones included.
     pub(super) fn ids_of_all(&self) -> Result<Vec<ChatId>, Failure> {
         let ids = |store: &Store| store.chats().ids_of_all();
         let mut all = ids(&self.store)?;

@@ -1,4 +1,4 @@
-//! Titles that the model makes.
+//! Titles made by the model.
 
 use inference::{GenerateParams, Sampling};
 use store::{ChatId, MessageId};
@@ -11,12 +11,12 @@ use crate::title;
 
 const QUESTION: &str = "Give this chat a title of at most six words, in the language of my messages. \
      Answer with the title alone.";
-/// Messages of a chat whose title is still sought: an answer may have kept the model from the first try.
+/// Maximum messages of a chat that still gets a title: an answer may have kept the model from the first try.
 const FIRST_MESSAGES: usize = 4;
 const MAX_TOKENS: usize = 32;
 
 impl ChatActor {
-    /// Has the model make a title of a chat that has its first answer, when it has nothing else to do.
+    /// Requests a title, in idle time, for a chat that has its first answer.
     pub(super) fn ask_for_title(&mut self, chat: ChatId, answer: MessageId) {
         match self.title_job(chat, answer) {
             Ok(Some(job)) => self.queue_job(job),
@@ -52,7 +52,7 @@ impl ChatActor {
         Ok(Some(Job::Title { chat, request }))
     }
 
-    /// The model has made a title. One that the user gave meanwhile stays.
+    /// Applies a title from the model. One that the user gave meanwhile stays.
     pub(super) fn titled(&mut self, chat: ChatId, answer: &str) {
         let titled = || {
             if let Some(title) = title::from_model(answer)
@@ -68,7 +68,7 @@ impl ChatActor {
         }
     }
 
-    /// Whether a chat has the title that was made of its first message.
+    /// Returns whether a chat still has the title that was made of its first message.
     fn has_first_title(&self, chat: ChatId) -> Result<bool, Failure> {
         let messages = self.store_of(chat).messages();
         let Some(first) = messages.children(chat, None)?.first().copied() else {

@@ -1,4 +1,4 @@
-//! The tree of messages: other answers, other versions, and what is deleted.
+//! The tree of messages: other answers, other versions, and deletion.
 
 use inference::Role;
 use store::{ChatId, DeletedMessage, LengthWish, MessageId, MessageRow, MessageState, NewMessage};
@@ -11,10 +11,10 @@ use crate::failure::Failure;
 use crate::title;
 use crate::view::ChatView;
 
-/// Deleted messages that are listed: those deleted last.
+/// Maximum deleted messages that are listed, the last deleted first.
 const LISTED: u32 = 200;
 
-/// Messages that were added: a version or an answer, and the last of what was added below it.
+/// Added messages: a version or an answer, and the last message below it.
 #[derive(Clone, Copy)]
 struct Added {
     chat: ChatId,
@@ -51,7 +51,7 @@ impl ChatActor {
             first: again,
             last: again,
         };
-        // Its question may be counted with another wish.
+        // Its question may have been counted with another length.
         self.counted = None;
         self.record_added(
             "regenerated an answer".to_owned(),
@@ -83,7 +83,7 @@ impl ChatActor {
         Ok(self.queue_answer(view, message, start))
     }
 
-    /// Gives an answer back what it had.
+    /// Restores the former content of an answer.
     fn put_back(&mut self, row: &MessageRow) -> Result<Revert, Failure> {
         self.refuse_change(row.chat)?;
         let now = self.messages_with(row.id).get(row.id)?;
@@ -160,12 +160,12 @@ impl ChatActor {
         self.view(row.chat, row.parent)
     }
 
-    /// Messages that can be restored one by one; those of deleted chats come back with them.
+    /// Returns the messages that can be restored one by one; those of deleted chats are restored with them.
     pub(crate) fn deleted_messages(&self) -> Result<Vec<DeletedMessage>, Failure> {
         Ok(self.store.messages().deleted(LISTED)?)
     }
 
-    /// Brings a deleted message back with what follows it, and shows it. Returns what was done.
+    /// Restores a deleted message with its descendants, and shows it. Returns the label for undo.
     pub(crate) fn restore_message(&mut self, message: MessageId) -> Result<String, Failure> {
         let chat = self.messages_with(message).chat_of_deleted(message)?;
         let revert = self.set_message_deleted(chat, message, false, Some(message))?;
@@ -188,8 +188,8 @@ impl ChatActor {
         }))
     }
 
-    /// Hides a message with what follows it, or brings it back; then shows the branch that ends with `leaf`. Returns the
-    /// end of the branch from before.
+    /// Hides a message with its descendants, or restores it; then shows the branch that ends with `leaf`. Returns the
+    /// previous end of the branch.
     fn hide(
         &mut self,
         chat: ChatId,
@@ -212,8 +212,8 @@ impl ChatActor {
         Ok(before)
     }
 
-    /// Records that messages were added where the branch ended with `before`. `answer`: the one that is being written of
-    /// them.
+    /// Records that messages were added where the branch ended with `before`. `answer`: the one among them that is
+    /// being written.
     fn record_added(
         &mut self,
         label: String,
@@ -225,7 +225,7 @@ impl ChatActor {
         self.record_in_branch(label, added.chat, answer, revert);
     }
 
-    /// Hides what was added. Where the chat went on from it, it stays, and the branch from before is shown.
+    /// Hides added messages. If the chat was continued after them, they stay, and the previous branch is shown.
     fn take_away(&mut self, added: Added, leaf: Option<MessageId>) -> Result<Revert, Failure> {
         let Added { chat, first, last } = added;
         let messages = self.messages_with(first);
@@ -251,7 +251,7 @@ impl ChatActor {
     }
 }
 
-/// A message as it goes on behind what was done to it.
+/// Describes a message for a label.
 fn described(row: &MessageRow) -> String {
     match row.role {
         Role::Assistant => "an answer".to_owned(),

@@ -1,4 +1,4 @@
-//! From the rows of a branch to what the model is asked.
+//! Conversion of a branch's rows into a request to the model.
 
 use inference::{Conversation, GenerateParams, Role, Turn};
 use store::{ChatId, LengthWish, MessageId, MessageRow, Progress, StoreError};
@@ -12,7 +12,7 @@ use crate::fit::TurnRequest;
 use crate::model_host::ModelInfo;
 
 impl ChatActor {
-    /// What to ask for an answer, and what the answer has so far.
+    /// Returns the request for an answer, and the answer's progress so far.
     pub(super) fn turn(
         &self,
         chat: ChatId,
@@ -25,7 +25,7 @@ impl ChatActor {
         let row = path.pop().ok_or(StoreError::NotFound("message"))?;
         let mut today = store.chats().get(chat)?.today;
         let mut thinking = row.thinks && info.can_think;
-        // A summary begins behind an empty thinking, so that the header stays that of the chat that it is of.
+        // A summary begins after an empty thinking block, so that the header stays that of the source chat.
         let mut skips_thinking = false;
         let mut summed_up = 0;
         if let Some(leaf) = path.last().and_then(|question| question.prompt_leaf) {
@@ -41,7 +41,7 @@ impl ChatActor {
         let resume = start != AnswerStart::New && begun;
         let mut cut = LastCut::of(&path);
         if resume {
-            // An answer goes on with what it was begun with.
+            // A continued answer keeps its cut.
             cut.omitted = row.omitted;
         }
         path.retain(says);
@@ -82,7 +82,7 @@ impl ChatActor {
         Ok((request, row.progress))
     }
 
-    /// What would be asked if the shown branch of a chat went on with `text`.
+    /// Returns the request as if the shown branch of a chat continued with `text`.
     pub(super) fn turn_of_draft(
         &self,
         chat: Option<ChatId>,
@@ -104,7 +104,7 @@ impl ChatActor {
         let mut ids: Vec<_> = path.iter().map(|row| row.id).collect();
         if !text.is_empty() {
             messages.push(Turn::new(Role::User, text));
-            // It has no row: no answer can have left it out.
+            // It has no row, so no answer can have left it out.
             ids.push(ids.last().copied().unwrap_or(MessageId(0)));
         }
         // A new chat begins today.
@@ -136,7 +136,7 @@ impl ChatActor {
         }
     }
 
-    /// The tokens of a text; 0 without a model.
+    /// Counts the tokens of a text; 0 without a model.
     fn count(&self, text: &str) -> usize {
         let counter = self.model.counter.as_ref();
         counter.map_or(0, |counter| counter.count(text))
@@ -154,14 +154,14 @@ impl ChatActor {
     }
 }
 
-/// Whether something of it is in the history. An answer without text says nothing: it failed, or was stopped before it
+/// Returns whether it contributes to the prompt. An answer without text does not: it failed, or was stopped before it
 /// began.
 fn says(row: &MessageRow) -> bool {
     !row.progress.text.is_empty()
 }
 
-/// The messages of a branch as the model gets them: each question with how long its answer was asked to be. `length`: of
-/// the answer that comes next.
+/// Returns the messages of a branch for the prompt: each question with the requested length of its answer. `length`:
+/// that of the next answer.
 fn history(
     path: &[MessageRow],
     length: Option<LengthWish>,
@@ -175,7 +175,7 @@ fn history(
         .collect()
 }
 
-/// A question with how long its answer was asked to be.
+/// Appends the requested length of the answer to a question.
 pub fn asking_for(length: Option<LengthWish>, question: Turn) -> Turn {
     match length {
         Some(length) => Turn {
@@ -186,7 +186,7 @@ pub fn asking_for(length: Option<LengthWish>, question: Turn) -> Turn {
     }
 }
 
-/// The same words in every later prompt of the branch, so that its KV cache matches.
+/// Returns the same words in every later prompt of the branch, so that its KV cache matches.
 fn in_words(length: LengthWish) -> &'static str {
     match length {
         LengthWish::Shorter => "Keep the answer short, and in the language of this message.",
@@ -196,8 +196,8 @@ fn in_words(length: LengthWish) -> &'static str {
     }
 }
 
-/// A message as the model gets it. Without thinking mode, what it thought earlier is left out: its
-/// template would put an empty block beside it.
+/// Returns a message for the prompt. Without thinking mode, earlier thinking is left out: the template would put an
+/// empty block beside it.
 pub(super) fn history_turn(row: &MessageRow, thinking: bool, model: &str) -> Turn {
     let progress = &row.progress;
     let stripped = !thinking && progress.thinking.is_some();

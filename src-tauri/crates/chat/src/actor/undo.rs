@@ -1,6 +1,7 @@
 //! Undo and redo.
 //!
-//! A verb that changes something does so by a method that returns a [`Revert`], and records it with [`ChatActor::record`].
+//! A verb that changes something does so by a method that returns a [`Revert`], and records it with
+//! [`ChatActor::record`].
 
 use std::time::Duration;
 
@@ -13,21 +14,21 @@ use crate::actor::undo_stack::{self, Change, Direction};
 use crate::failure::{Failure, FailureCode};
 use crate::view::Undone;
 
-/// Takes a change of the chats or the settings back.
+/// Reverts a change of the chats or the settings.
 pub(super) type Revert = undo_stack::Reversal<ChatActor>;
 
-/// What came of undoing.
+/// Result of an undo or a redo.
 pub(crate) enum TakenBack {
-    /// The change; `None`: there was none.
+    /// The change; `None` if there was none.
     Done(Option<Undone>),
-    /// An answer of it was being written, and is stopped: once it has ended, the change can be taken back.
+    /// An answer of it is being stopped: the change can be undone once that has ended.
     Later,
-    /// A chat is to be copied first.
+    /// A chat must be copied first.
     Copies(CopyingChat),
 }
 
 impl ChatActor {
-    /// Keeps how a change is taken back. What was undone before cannot be redone any more.
+    /// Records how to revert a change. Changes that were undone can no longer be redone.
     pub(super) fn record(
         &mut self,
         label: impl Into<String>,
@@ -38,8 +39,8 @@ impl ChatActor {
             .record(Change::new(label.into(), chat.into(), revert));
     }
 
-    /// As [`record`](Self::record), of a change of messages. `answer`: the one that it has the model write, which taking it
-    /// back stops. While another is written, it cannot be taken back.
+    /// Like [`record`](Self::record), for a change of messages. `answer`: the one that the change starts, which undo
+    /// stops. While another is written, the change cannot be undone.
     pub(super) fn record_in_branch(
         &mut self,
         label: impl Into<String>,
@@ -54,8 +55,8 @@ impl ChatActor {
         });
     }
 
-    /// As [`record`](Self::record), of what is changed in small steps, as by typing: what goes on with the last step soon
-    /// after it is taken back with it. Without a chat it is a change of the next new one.
+    /// Like [`record`](Self::record), for a change in small steps, such as typing: steps that follow soon after one
+    /// another are undone together. Without a chat it is a change of the next new one.
     pub(super) fn record_choice(
         &mut self,
         step: String,
@@ -70,13 +71,13 @@ impl ChatActor {
         self.undo.record_step(step, change);
     }
 
-    /// The same, of what is no chat's.
+    /// Like [`record_choice`](Self::record_choice), for a change outside the chats.
     pub(super) fn record_step(&mut self, step: String, label: String, revert: Revert) {
         self.undo
             .record_step(step, Change::new(label, None, revert));
     }
 
-    /// Takes the last change back, or makes the one again that was taken back last. `copying`: what was copied first.
+    /// Undoes or redoes a change. `copying`: the copy that it needed.
     pub(crate) fn take_back_with(
         &mut self,
         direction: Direction,
@@ -85,13 +86,13 @@ impl ChatActor {
         self.copied = copying.map(CopyingChat::whole);
         let taken = self.take_back(direction);
         if self.copied.take().is_some() {
-            // Another change was the next one meanwhile.
+            // Another change has become the next one.
             self.purging = Daily::after(Duration::ZERO);
         }
         taken
     }
 
-    /// Begins the copy that the next change needs and that is not made; `None`: it needs none.
+    /// Begins the copy that the next change still needs; `None` if it needs none.
     fn begin_copy_before(&mut self, direction: Direction) -> Result<Option<CopyingChat>, Failure> {
         let next = self.undo.next(direction);
         let copied = next.map_or(Ok(None), |next| next.revert.copied_chat(self))?;
@@ -100,8 +101,8 @@ impl ChatActor {
         missing.map(|chat| self.begin_copying(chat)).transpose()
     }
 
-    /// A change that can never be taken back, because what it was made to is gone, is dropped: it would stand in the way
-    /// of those before it.
+    /// Reverts the next change. One that can never be reverted, because its target is gone, is dropped: it would block
+    /// those before it.
     fn take_back(&mut self, direction: Direction) -> Result<TakenBack, Failure> {
         if let Some(next) = self.undo.next(direction).filter(|next| next.in_branch)
             && let Some(chat) = next.chat
@@ -146,7 +147,7 @@ impl ChatActor {
         };
         let chat = revert.shows.or(change.chat);
         let change = Change {
-            // The messages are in another chat from now on.
+            // The messages are now in another chat.
             chat: if change.in_branch { chat } else { change.chat },
             revert,
             ..change

@@ -1,6 +1,7 @@
-//! The changes that can be undone and redone, whatever it is that they change.
+//! Stacks of changes for undo and redo, independent of the target.
 //!
-//! Reverting returns the [`Reversal`] of the revert itself, so undo and redo are one mechanism. The stacks are in memory.
+//! Reverting returns the [`Reversal`] of the revert itself, so undo and redo are one mechanism. The stacks are in
+//! memory.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -9,17 +10,17 @@ use store::{ChatId, MessageId};
 
 use crate::failure::Failure;
 
-/// Changes that can be undone.
+/// Maximum changes that can be undone.
 const MOST: usize = 100;
-/// What follows a small step within this time is undone with it.
+/// Time within which small steps are merged into one change.
 const STEPS_WITHIN: Duration = Duration::from_secs(3);
 
-/// Takes a change to an `A` back. What fails changes nothing, and can be tried again.
+/// Reverts a change to an `A`. A failure changes nothing, and can be retried.
 pub(crate) struct Reversal<A> {
     act: Arc<Reverting<A>>,
-    /// The chat to be shown where this was returned; `None`: the one that the change concerns.
+    /// Chat to show after the call that returned this; `None`: that of the change.
     pub(super) shows: Option<ChatId>,
-    /// The chat that has to be copied into the other store before.
+    /// Chat that must be copied into the other store first.
     copies: Option<Arc<CopiedBefore<A>>>,
 }
 
@@ -37,7 +38,7 @@ impl<A: 'static> Reversal<A> {
         }
     }
 
-    /// The same, where a chat may have to be copied into the other store before.
+    /// Returns this with a chat that may have to be copied into the other store first.
     pub(super) fn copying(
         self,
         chat: impl Fn(&A) -> Result<Option<ChatId>, Failure> + Send + Sync + 'static,
@@ -48,12 +49,12 @@ impl<A: 'static> Reversal<A> {
         }
     }
 
-    /// The chat that has to be copied before this runs; `None`: none.
+    /// Returns the chat that must be copied before this runs; `None` if there is none.
     pub(super) fn copied_chat(&self, of: &A) -> Result<Option<ChatId>, Failure> {
         self.copies.as_ref().map_or(Ok(None), |copies| copies(of))
     }
 
-    /// The same, where another chat than that of the change is to be shown now.
+    /// Returns this with another chat to show than that of the change.
     pub(super) fn showing(self, chat: ChatId) -> Reversal<A> {
         Reversal {
             shows: Some(chat),
@@ -61,7 +62,7 @@ impl<A: 'static> Reversal<A> {
         }
     }
 
-    /// Takes two changes back, the second one first; both or none.
+    /// Combines two changes into one that reverts both or none, the second first.
     pub(super) fn both(first: Reversal<A>, second: Reversal<A>) -> Reversal<A> {
         Reversal::new(move |to| {
             let again = second.run(to)?;
@@ -75,27 +76,27 @@ impl<A: 'static> Reversal<A> {
         })
     }
 
-    /// Takes the change back, and returns what makes it again.
+    /// Reverts the change, and returns how to make it again.
     pub(super) fn run(&self, to: &mut A) -> Result<Reversal<A>, Failure> {
         (self.act)(to)
     }
 }
 
 pub(crate) struct Change<A> {
-    /// What was done, as it goes on behind "Undone:", such as `deleted “Title”`.
+    /// Label after "Undone:", such as `deleted “Title”`.
     pub(super) label: String,
-    /// What it removed, such as `“Title”`: undo brings that back.
+    /// Removed item, such as `“Title”`, which undo restores.
     pub(super) removed: Option<String>,
     /// The chat that it concerns.
     pub(super) chat: Option<ChatId>,
-    /// Whether it concerns the chat that the next first message begins.
+    /// True if it concerns the chat that the next first message begins.
     pub(super) of_new_chat: bool,
-    /// Whether it is one of the chat's messages, which wait for their answer to end.
+    /// True for a change of the chat's messages, which waits for their answer to end.
     pub(super) in_branch: bool,
-    /// The answer that it has the model write.
+    /// Answer that it starts.
     pub(super) answer: Option<MessageId>,
     pub(super) revert: Reversal<A>,
-    /// What is changed in small steps, and when it was last.
+    /// Name of a change in small steps, and the time of the last one.
     pub(super) step: Option<(String, Instant)>,
 }
 
@@ -129,7 +130,7 @@ impl Direction {
     }
 }
 
-/// What was changed and undone in this session, the latest last.
+/// Undo and redo stacks of this session, the latest change last.
 pub(crate) struct UndoStack<A> {
     done: Vec<Change<A>>,
     undone: Vec<Change<A>>,
@@ -145,7 +146,7 @@ impl<A> Default for UndoStack<A> {
 }
 
 impl<A> UndoStack<A> {
-    /// Keeps a change that was made just now. What was undone before cannot be redone any more.
+    /// Records a change that was made just now. Changes that were undone can no longer be redone.
     pub(super) fn record(&mut self, change: Change<A>) {
         self.undone.clear();
         self.done.push(change);
@@ -154,8 +155,8 @@ impl<A> UndoStack<A> {
         }
     }
 
-    /// As [`record`](Self::record), of one small step of several: `step` says of what. One that goes on with the last soon
-    /// after it is taken back with it.
+    /// Like [`record`](Self::record), for one small step of several: a step with the same `step` soon after the last is
+    /// undone with it.
     pub(super) fn record_step(&mut self, step: String, change: Change<A>) {
         let now = Instant::now();
         let last = self.done.last_mut().filter(|_| self.undone.is_empty());
@@ -172,14 +173,14 @@ impl<A> UndoStack<A> {
         });
     }
 
-    /// Says of the change that was recorded last what it removed.
+    /// Sets the removed item of the change that was recorded last.
     pub(super) fn set_removed(&mut self, what: String) {
         if let Some(last) = self.done.last_mut() {
             last.removed = Some(what);
         }
     }
 
-    /// The change that goes next in this direction.
+    /// Returns the next change in this direction.
     pub(super) fn next(&self, direction: Direction) -> Option<&Change<A>> {
         match direction {
             Direction::Undo => self.done.last(),
@@ -191,8 +192,8 @@ impl<A> UndoStack<A> {
         self.stack(direction).pop()
     }
 
-    /// Keeps the change that [`take`](Self::take) gave: for the other direction, now that it was taken back, or to be
-    /// tried again.
+    /// Puts back the change that [`take`](Self::take) returned: for the other direction after it was reverted, or for a
+    /// retry.
     pub(super) fn put(&mut self, direction: Direction, change: Change<A>) {
         let change = Change {
             step: None,
@@ -208,12 +209,12 @@ impl<A> UndoStack<A> {
         }
     }
 
-    /// Drops the changes to chats that are gone for good.
+    /// Drops the changes to chats that were purged.
     pub(super) fn forget(&mut self, chats: &[ChatId]) {
         self.retain(|change| change.chat.is_none_or(|chat| !chats.contains(&chat)));
     }
 
-    /// Drops the changes to the new chat, which has begun: the next one is another.
+    /// Drops the changes to the new chat, which has begun.
     pub(super) fn forget_new_chat(&mut self) {
         self.retain(|change| !change.of_new_chat);
     }

@@ -1,4 +1,4 @@
-//! Unloading the model, and opening it again when it is needed.
+//! Unloading of the model, and reopening it when it is needed.
 
 use std::time::Instant;
 
@@ -25,7 +25,7 @@ impl ChatActor {
         Ok(())
     }
 
-    /// Opens the model that was unloaded, if one was and no other is being opened.
+    /// Reopens the unloaded model, unless there is none or another is being opened.
     pub(crate) fn reload_ejected(&mut self) {
         if self.model.opening() || self.model.wanted.is_some() {
             return;
@@ -35,13 +35,14 @@ impl ChatActor {
         }
     }
 
-    /// The model will be asked soon.
+    /// Notes a use of the model, which is about to be needed.
     pub(super) fn use_model(&mut self) {
         self.model.used = Instant::now();
         self.reload_ejected();
     }
 
-    /// When the model is unloaded unless it is used before. The demo model is not: it takes next to no memory.
+    /// Returns the time at which the model is unloaded unless it is used before. The demo model stays: it takes next to
+    /// no memory.
     pub(super) fn unload_due(&self) -> Option<Instant> {
         let (choice, _) = self.model.open.as_ref()?;
         let minutes = self.settings.unload_minutes?;

@@ -1,5 +1,4 @@
-//! What could not be written, because the disk is full or the file is busy. It is kept here, shown
-//! as it is, and written as soon as that is possible.
+//! Writes that failed because the disk is full or the file is busy. They are held here, shown as they are, and retried.
 
 use std::collections::HashMap;
 use std::time::Instant;
@@ -12,35 +11,35 @@ use crate::failure::Failure;
 #[derive(Default)]
 pub(crate) struct Unsaved {
     pub(super) ends: Vec<UnsavedEnd>,
-    /// The last message of the branch that is shown, for chats whose row names another.
+    /// Last message of the shown branch, for chats whose row names another.
     pub(super) leaves: HashMap<ChatId, MessageId>,
-    /// When to try again.
+    /// Time of the next retry.
     pub(super) due: Option<Instant>,
-    /// How many tries have failed.
+    /// Number of failed retries.
     pub(super) tries: u32,
 }
 
 pub(super) struct UnsavedEnd {
     pub(super) end: AnswerEnd,
-    /// Why it is not saved.
+    /// Reason for the failure.
     pub(super) reason: Failure,
 }
 
-/// How an answer ended.
+/// End of an answer.
 pub(super) struct AnswerEnd {
     pub chat: ChatId,
     pub message: MessageId,
-    /// All that was written; `None`: the row has it.
+    /// The whole text; `None` if the row has it.
     pub progress: Option<Progress>,
     pub state: MessageState,
     pub stats: Option<Value>,
     pub failure: Option<Failure>,
-    /// The number of the last delta.
+    /// Number of the last delta.
     pub seq: u32,
 }
 
 impl AnswerEnd {
-    /// Of an answer that has no more than its row.
+    /// Makes the end of an answer that has only its row.
     pub fn unwritten(chat: ChatId, message: MessageId, state: MessageState) -> AnswerEnd {
         AnswerEnd {
             chat,
@@ -59,12 +58,12 @@ impl Unsaved {
         self.due
     }
 
-    /// The last message of the branch that is shown, where the chat's row names another.
+    /// Returns the last message of the shown branch if the chat's row names another.
     pub fn leaf(&self, chat: ChatId) -> Option<MessageId> {
         self.leaves.get(&chat).copied()
     }
 
-    /// What closing the app loses: of an answer, what came after it was journaled last.
+    /// Logs the data that is lost when the app closes: of each answer, the part after its last journal entry.
     pub fn log_what_is_lost(&self) {
         let (answers, branches) = (self.ends.len(), self.leaves.len());
         if answers + branches > 0 {
@@ -72,7 +71,7 @@ impl Unsaved {
         }
     }
 
-    /// Puts an end that is not saved over its row. Returns whether there is one.
+    /// Overlays the unsaved end of a row, if there is one. Returns whether there is.
     pub fn lay_over(&self, row: &mut MessageRow) -> bool {
         let of_row = |unsaved: &&UnsavedEnd| unsaved.end.message == row.id;
         let Some(UnsavedEnd { end, reason }) = self.ends.iter().find(of_row) else {

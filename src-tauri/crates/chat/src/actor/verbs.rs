@@ -1,4 +1,4 @@
-//! The verbs, but for those that open a model or show a snapshot.
+//! The verbs, except for those that open a model or show a snapshot.
 
 use inference::Role;
 use store::{
@@ -14,12 +14,12 @@ use crate::limits::{refuse_too_large, refuse_too_large_together};
 use crate::title;
 use crate::view::{ChatEvent, ChatSummary, ChatView};
 
-/// Chats that a search lists in all.
+/// Maximum chats that a search lists.
 const FOUND_CHATS: u32 = 300;
-/// Messages that a search lists of one chat.
+/// Maximum messages of one chat that a search lists.
 const FOUND_IN_CHAT: u32 = 500;
 
-/// Stands for the chat that a first message will begin: SQLite counts from 1.
+/// Placeholder for the chat that a first message will begin: SQLite counts from 1.
 pub(super) const NEW_CHAT: ChatId = ChatId(0);
 
 impl ChatActor {
@@ -60,7 +60,7 @@ impl ChatActor {
         })
     }
 
-    /// `taken`: removes the message from where it was kept until now.
+    /// Adds a question. `taken`: removes the message from its former place.
     fn add_question(
         &mut self,
         chat: Option<ChatId>,
@@ -82,7 +82,7 @@ impl ChatActor {
                 Some(chat) => {
                     let row = store.chats().get(chat)?;
                     if row.title.is_empty() {
-                        // A temporary chat is there before its first message.
+                        // A temporary chat exists before its first message.
                         store.chats().rename(chat, &title::from_message(text))?;
                     }
                     (DraftPlace::Chat(chat), chat, row.leaf)
@@ -150,7 +150,7 @@ impl ChatActor {
     pub(crate) fn save_draft(&mut self, chat: Option<ChatId>, text: &str) -> Result<(), Failure> {
         refuse_too_large(text)?;
         if !text.trim().is_empty() {
-            // A message is being typed: the model is there when it is sent.
+            // A message is being typed: the model must be ready when it is sent.
             self.use_model();
         }
         let place = self.draft_place(chat)?;
@@ -203,7 +203,8 @@ impl ChatActor {
         Ok(summary)
     }
 
-    /// What is written next builds on what the chat's rows say, so they have to be final.
+    /// Returns an error while the chat has an answer in progress: the next write builds on its rows, so they must be
+    /// final.
     pub(super) fn refuse_change(&mut self, chat: ChatId) -> Result<(), Failure> {
         match self.answers.of_chat(chat) {
             Some(_) => Err(Failure::busy()),

@@ -15,16 +15,16 @@ use crate::view::Omitted;
 #[derive(Default)]
 pub(super) struct Branch {
     of: Option<(CountedPlace, PromptFrame)>,
-    /// Instructions and date, of which the frame is.
+    /// Instructions and date of the frame.
     header: (Option<String>, String),
     messages: Vec<BranchMessage>,
-    /// Those that are in the prompt.
+    /// Indices of the messages that are in the prompt.
     shown: Vec<usize>,
 }
 
 struct BranchMessage {
     id: MessageId,
-    /// `None`: nothing of it is in the prompt.
+    /// `None` if it is not in the prompt.
     turn: Option<CountedTurn>,
 }
 
@@ -33,14 +33,14 @@ struct CountedTurn {
     /// Bytes of text, thinking and ids: an answer grows.
     size: [usize; 3],
     ids: Vec<u32>,
-    /// How many of them are thinking.
+    /// Number of thinking tokens among them.
     thinking: usize,
-    /// What stays without its thinking, where it has some.
+    /// Text without the thinking, if it has some.
     text: Option<String>,
     without_thinking: OnceCell<Vec<u32>>,
 }
 
-/// Tokens by what they are.
+/// Token counts by kind.
 #[derive(Default)]
 pub(super) struct Parts {
     pub chat: usize,
@@ -48,8 +48,8 @@ pub(super) struct Parts {
 }
 
 impl Branch {
-    /// Takes over what the request has of the branch, and counts what is new of it. There is no frame afterwards where
-    /// what is new follows on a message that is not here.
+    /// Applies the request's messages to the branch, and counts the new ones. If they follow a message that is not
+    /// here, there is no frame afterwards.
     pub fn extend(&mut self, request: &CountRequest) -> Result<(), Failure> {
         let CountRequest {
             counter,
@@ -129,7 +129,7 @@ impl Branch {
         self.shown.is_empty()
     }
 
-    /// The ids of the messages that are in the prompt.
+    /// Returns the ids of the messages that are in the prompt.
     pub fn ids(&self) -> Vec<MessageId> {
         self.shown.iter().map(|at| self.messages[*at].id).collect()
     }
@@ -146,7 +146,7 @@ impl Branch {
         turns.flatten()
     }
 
-    /// What this cut leaves.
+    /// Returns the token counts after this cut.
     pub fn parts(&self, cut: Cut, request: &CountRequest) -> Parts {
         let mut parts = Parts::default();
         let Some(frame) = self.frame() else {
@@ -167,7 +167,7 @@ impl Branch {
         parts
     }
 
-    /// Appends the ids that this cut leaves.
+    /// Appends the ids that remain after this cut.
     pub fn append(&self, cut: Cut, request: &CountRequest, ids: &mut Vec<u32>) {
         let Some(frame) = self.frame() else {
             return;

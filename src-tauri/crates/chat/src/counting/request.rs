@@ -1,4 +1,4 @@
-//! What the counting thread is asked.
+//! Requests to the counting thread.
 
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
@@ -11,7 +11,7 @@ use crate::failure::Failure;
 use crate::fit::Limits;
 use crate::model_host::PromptCounter;
 
-/// A chat whose context is to be counted.
+/// A chat whose context is counted.
 pub(crate) struct CountRequest {
     pub counter: Arc<dyn PromptCounter>,
     pub place: CountedPlace,
@@ -19,22 +19,22 @@ pub(crate) struct CountRequest {
     pub conversation: Conversation,
     pub limits: Limits,
     pub max_tokens: Option<usize>,
-    /// The messages follow this one of those that were counted before; `None`: they are all.
+    /// Message among those counted before that these messages follow; `None` if they are all.
     pub after: Option<MessageId>,
-    /// `None`: nothing of it is in the prompt.
+    /// Messages; `None` for one that is not in the prompt.
     pub messages: Vec<(MessageId, Option<Turn>)>,
     pub before: OmittedRow,
     pub whole: bool,
-    /// Tokens generated so far of the last message, if that is being written.
+    /// Tokens of the last message so far, if it is in progress.
     pub written: Option<u32>,
     pub draft: String,
-    /// Tokens of texts that go with it.
+    /// Tokens of attached texts.
     pub pasted: usize,
-    /// Gets `None` where the message that they follow was not counted.
+    /// Receives `None` if the message that they follow was not counted.
     pub reply: Sender<Result<Option<ContextUsage>, Failure>>,
 }
 
-/// What counted messages are of.
+/// Place of the counted messages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CountedPlace {
     pub chat: Option<ChatId>,

@@ -1,26 +1,26 @@
-//! What is left out of a conversation: decided by the number of tokens that each choice would leave.
+//! Choice of a conversation's cut, by the number of tokens that each would leave.
 
 use inference::{Role, Turn};
 
 use crate::failure::Failure;
 
-/// The share of the context, in percent, from which on earlier thinking is left out.
+/// Share of the context, in percent, above which earlier thinking is left out.
 const THINKING_SHARE: usize = 70;
-/// The share that is left when turns are left out.
+/// Share that remains after turns are left out.
 const KEPT_SHARE: usize = 60;
 
-/// Where the history begins, and where its thinking begins: indices into the whole history.
+/// Start of the history, and of its thinking: indices into the whole history.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Cut {
     pub messages: usize,
     pub thinking: usize,
 }
 
-/// What of a message decides where a history may begin.
+/// Properties of a message that decide where a history may begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CutTurn {
     pub role: Role,
-    /// Whether its thinking would be in the prompt.
+    /// True if its thinking would be in the prompt.
     pub thinks: bool,
 }
 
@@ -33,19 +33,19 @@ impl From<&Turn> for CutTurn {
     }
 }
 
-/// What the prompt may take.
+/// Limits of the prompt.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Room {
     /// Tokens of the context.
     pub context: usize,
-    /// Tokens of the longest prompt: the context without what is kept free for the answer.
+    /// Maximum tokens of a prompt: the context less the tokens reserved for the answer.
     pub limit: usize,
-    /// Nothing is left out before it has to be: the user asked for it.
+    /// True if nothing is left out before it has to be, at the user's request.
     pub whole: bool,
 }
 
 impl Room {
-    /// Above this number of tokens earlier thinking is left out.
+    /// Returns the number of tokens above which earlier thinking is left out.
     fn comfortable(self) -> usize {
         if self.whole {
             self.limit
@@ -55,8 +55,8 @@ impl Room {
     }
 }
 
-/// Cuts a history as little as the room allows, and tells the tokens that are left, which may still be too many.
-/// `before`: what the last answer left out. `tokens` counts what a cut leaves.
+/// Cuts a history as little as possible, and returns the remaining tokens, which may still be too many. `before`: the
+/// parts that the last answer left out. `tokens` counts the tokens after a cut.
 pub(crate) fn choose(
     history: &[CutTurn],
     before: Cut,
@@ -90,7 +90,7 @@ pub(crate) fn choose(
     Ok((cut, left))
 }
 
-/// The first turn from which on all the rest has at most `target` tokens, or else the last turn.
+/// Returns the first turn from which the rest has at most `target` tokens, or else the last turn.
 fn oldest_kept(
     history: &[CutTurn],
     cut: Cut,

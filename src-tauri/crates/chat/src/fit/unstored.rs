@@ -1,4 +1,4 @@
-//! The same for a conversation that is in no store, such as that of the terminal.
+//! Truncation for unsaved conversations, such as that of the terminal.
 
 use figures::count;
 use inference::{Conversation, GenerateParams, Prompt};
@@ -7,13 +7,14 @@ use store::{MessageId, OmittedRow};
 use crate::failure::Failure;
 use crate::fit::{Limits, TurnRequest, fit};
 
-/// What the last prompt of a conversation left out. The next one leaves out the same, as long as the whole is too long.
+/// Parts that the last prompt of a conversation left out. The next one leaves out the same, as long as the whole is too
+/// long.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LeftOut(OmittedRow);
 
 impl LeftOut {
-    /// The prompt of a conversation, cut as little as the context allows. `summed_up`: the number of messages at the start
-    /// of which the last one asks for a summary; else 0. `make` makes the prompt of what is kept.
+    /// Makes the prompt of a conversation, cut as little as possible. `summed_up`: number of leading messages that the
+    /// last one asks to summarize; else 0. `make` renders the remaining conversation.
     pub fn fit(
         &mut self,
         conversation: Conversation,
@@ -36,7 +37,7 @@ impl LeftOut {
         Ok(prompt)
     }
 
-    /// In words that go on a sentence with "not"; none where nothing was left out.
+    /// Describes them for a sentence after "not"; `None` if nothing was left out.
     pub fn words(self) -> Option<String> {
         let OmittedRow {
             messages, thinking, ..
@@ -58,7 +59,7 @@ mod tests {
 
     use super::*;
 
-    /// A token for each byte.
+    /// Makes a prompt with a token per byte.
     fn prompt(conversation: &Conversation) -> Result<Prompt, Failure> {
         let bytes: usize = conversation
             .messages

@@ -1,4 +1,4 @@
-//! Folders and presets of an import: what an export calls them, and what they are here.
+//! Folders and presets of an import: their names in the export, and here.
 
 use std::collections::HashMap;
 
@@ -10,30 +10,30 @@ use crate::preset::{self, Preset, PresetContent, free_name, is_numbered, same_na
 use crate::settings::{MAX_INSTRUCTIONS, SamplingSettings};
 use crate::{text, title};
 
-/// Folders of an import: more are nothing that anybody made.
+/// Maximum folders of an import: nobody makes more.
 const MOST_FOLDERS: usize = 1000;
-/// Bytes of how a preset chooses tokens, as JSON.
+/// Maximum bytes of a preset's sampling parameters, as JSON.
 const LONGEST_SAMPLING: usize = 4000;
 
-/// What an import has beside its chats, with names and texts that can be here.
+/// Folders and presets of an import, with valid names and texts.
 #[derive(Default)]
 pub(super) struct NamedRecords {
     folders: Vec<FolderRecord>,
     presets: Vec<(PresetRecord, PresetContent)>,
-    /// Names and instructions that were too long.
+    /// Names and instructions that were truncated.
     pub cut: usize,
-    /// Folders and presets that cannot be here.
+    /// Folders and presets that are not valid here.
     pub left_out: usize,
 }
 
-/// What was made of it.
+/// Folders and presets that were created.
 #[derive(Default)]
 pub(super) struct MadeRecords {
     pub folders: Vec<FolderId>,
     pub presets: Vec<PresetId>,
     /// Presets that had no room.
     pub left_out: usize,
-    /// What each name is here.
+    /// Ids by name.
     pub folder_of: HashMap<String, FolderId>,
     pub preset_of: HashMap<String, PresetId>,
 }
@@ -71,7 +71,7 @@ impl NamedRecords {
             self.left_out += 1;
             return;
         }
-        // Sampling in range stays as it was written: a number that is read and written may change in its last digit.
+        // Sampling values in range are not parsed: a number may change in its last digit when it is read and written.
         let stays = serde_json::from_value(written)
             .is_ok_and(|it: SamplingSettings| it == content.sampling);
         let sampling = if stays {
@@ -88,7 +88,7 @@ impl NamedRecords {
         self.presets.push((record, content));
     }
 
-    /// Has a chat name its folder and its preset as they are named here.
+    /// Renames a chat's folder and preset to their names here.
     pub fn rename_in(&mut self, whole: &mut WholeChat) {
         let chat = &mut whole.chat;
         if let Some(folder) = &mut chat.folder {
@@ -103,7 +103,7 @@ impl NamedRecords {
         }
     }
 
-    /// Makes what is not there. In a transaction.
+    /// Creates those that are missing. In a transaction.
     pub fn make(self, store: &Store) -> Result<MadeRecords, StoreError> {
         let mut made = MadeRecords::default();
         self.make_folders(store, &mut made)?;
@@ -133,8 +133,8 @@ impl NamedRecords {
         Ok(())
     }
 
-    /// One of the same name that says something else stays, and that of the import gets a number. One that got a number in
-    /// an earlier import is known again.
+    /// Creates presets. An existing one with the same name and another content stays, and the imported one gets a
+    /// number. One that got a number in an earlier import is recognised.
     fn make_presets(self, store: &Store, made: &mut MadeRecords) -> Result<(), StoreError> {
         let rows = store.presets().list()?.into_iter();
         let mut here: Vec<Preset> = rows.map(Preset::from).collect();
@@ -185,7 +185,7 @@ impl NamedRecords {
     }
 }
 
-/// A text of at most this number of characters, and whether it had more.
+/// Truncates a text to this number of characters; true if it was longer.
 fn within(text: String, most: usize) -> (String, bool) {
     match text.chars().nth(most) {
         None => (text, false),

@@ -1,4 +1,4 @@
-//! The states of one chat that are here or have come: what each of them says.
+//! States of one chat that are here or have come, with the messages of each.
 
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{HashMap, VecDeque};
@@ -6,12 +6,12 @@ use std::hash::{Hash, Hasher};
 
 use store::{ChatId, ChatRecords, MessageRecord, StoreError, WholeChat};
 
-/// A chat in which something is said.
+/// A chat with messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum StateOf {
-    /// One that is in the database.
+    /// In the database.
     Here(ChatId),
-    /// One that this import adds, by its number.
+    /// Added by this import, by its number.
     Added(usize),
 }
 
@@ -25,7 +25,7 @@ pub(super) struct States {
     pub number: usize,
 }
 
-/// What the messages of a chat say, by place.
+/// Returns a hash of each message of a chat, in order.
 pub(super) fn said(whole: &WholeChat) -> Vec<u64> {
     let hash = |message: &MessageRecord| {
         let MessageRecord {
@@ -43,7 +43,7 @@ pub(super) fn said(whole: &WholeChat) -> Vec<u64> {
 }
 
 impl States {
-    /// Those in the database, of which an import with this mark may have written some.
+    /// Reads the states in the database, some of which an import with this mark may have written.
     pub fn read(records: &ChatRecords<'_>, uid: &str, mark: i64) -> Result<States, StoreError> {
         let mut states = States::default();
         for chat in records.of_uid(uid, mark)? {
@@ -67,8 +67,8 @@ impl States {
         self.all.push((of, said));
     }
 
-    /// A state that says all of this, and the place of each message there; `None` for the places: they are the same. Only
-    /// the states are compared that have the message which the fewest have.
+    /// Finds a state that contains all of these messages, and the index of each there; `None` for the indices if they
+    /// are the same. Compares only the states that have the rarest message.
     pub fn containing(&self, said: &[u64]) -> Option<(StateOf, Option<Vec<u32>>)> {
         if said.is_empty() {
             return self.all.first().map(|(of, _)| (*of, None));
@@ -85,7 +85,7 @@ impl States {
     }
 }
 
-/// Where each message is in another state; `None`: one is not there, or not as often.
+/// Returns the index of each message in another state; `None` if one is missing, or not there as often.
 fn places(there: &[u64], said: &[u64]) -> Option<Vec<u32>> {
     let mut at: HashMap<u64, VecDeque<u32>> = HashMap::new();
     for (place, message) in (1..).zip(there) {

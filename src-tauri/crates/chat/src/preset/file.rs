@@ -34,10 +34,10 @@ use crate::text;
 
 const FORMAT: &str = "goldcrest-presets";
 const VERSION: u64 = 1;
-/// Of a file that is written or read: parsed, it takes many times the memory.
+/// Maximum bytes of a file that is written or read: parsed, it takes many times the memory.
 const MAX_BYTES: usize = 1 << 20;
 
-/// Writes presets to a file, whole or not at all.
+/// Writes presets to a file atomically.
 pub fn write(path: &Path, presets: &[PresetContent]) -> Result<(), Failure> {
     let failed = |error: std::io::Error| {
         let code = match error.kind() {
@@ -63,12 +63,12 @@ pub fn write(path: &Path, presets: &[PresetContent]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Reads presets of ours, or one of LM Studio's.
+/// Reads presets of Goldcrest or one of LM Studio.
 pub fn read(path: &Path) -> Result<ReadPresets, Failure> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let refused = |cause: String| Failure::other(format!("{name} was not imported. {cause}"));
     let failed = |error: std::io::Error| refused(format!("It could not be read: {error}."));
-    // A pipe would wait for whoever writes to it as soon as it is opened.
+    // Opening a pipe would wait for its writer.
     if !fs::metadata(path).map_err(failed)?.is_file() {
         return Err(refused("It is not a file.".to_owned()));
     }
@@ -92,7 +92,7 @@ fn to_json(presets: &[PresetContent]) -> String {
     serde_json::to_string_pretty(&file).unwrap_or_default() + "\n"
 }
 
-/// What is as the settings say is left out.
+/// Returns a preset as JSON, without the values for which the settings apply.
 fn preset_value(preset: &PresetContent) -> Value {
     let mut value = serde_json::to_value(preset).unwrap_or_default();
     if let Value::Object(fields) = &mut value {
@@ -104,7 +104,7 @@ fn preset_value(preset: &PresetContent) -> Value {
     value
 }
 
-/// `file_name`: the name of a preset that brings none.
+/// Parses a file. `file_name`: the name of a preset that has none.
 fn from_json(bytes: &[u8], file_name: &str) -> Result<ReadPresets, String> {
     let value: Value = serde_json::from_reader(JsonText::new(bytes))
         .map_err(|error| format!("It is not JSON: {error}."))?;
@@ -190,7 +190,7 @@ fn sampling(path: &str, value: Value) -> Result<SamplingSettings, String> {
     Ok(sampling)
 }
 
-/// The fields of an object, each of which is taken once: what is left at the end is unknown.
+/// Fields of an object, each taken once: the rest is unknown.
 struct Fields<'p> {
     path: &'p str,
     fields: Map<String, Value>,

@@ -17,7 +17,7 @@ pub(super) fn is_lm_studio(fields: &Map<String, Value>) -> bool {
     })
 }
 
-/// Takes what a preset of ours can have. The rest is named: it is about other programs and models.
+/// Converts the fields that a preset can have. The rest is listed: it is about other programs and models.
 pub(super) fn from_lm_studio(
     file: &Map<String, Value>,
     file_name: &str,
@@ -51,7 +51,7 @@ pub(super) fn from_lm_studio(
     })
 }
 
-/// False where there is no such thing here.
+/// Takes one field; false if it has no counterpart.
 fn take(preset: &mut PresetContent, key: &str, value: &Value) -> Result<bool, String> {
     // Some can be switched off: {"checked": false, "value": 0.9}.
     let (is_on, value) = match value.get("checked") {
@@ -62,7 +62,7 @@ fn take(preset: &mut PresetContent, key: &str, value: &Value) -> Result<bool, St
         None => (true, value),
     };
     let sampling = &mut preset.sampling;
-    // The nearest value in its range.
+    // Clamped to its range.
     let number = |parameter: Parameter| {
         let given = value.as_f64().and_then(|value| parameter.nearest(value));
         given.ok_or(format!("“{PREFIX}{key}” is not a number."))
@@ -76,7 +76,7 @@ fn take(preset: &mut PresetContent, key: &str, value: &Value) -> Result<bool, St
         }
         "temperature" => sampling.temperature = Some(number(TEMPERATURE)? as f32),
         "topKSampling" => sampling.top_k = Some(number(TOP_K)? as u32),
-        // Off, they change nothing.
+        // Switched off, they change nothing.
         "topPSampling" => sampling.top_p = Some(if is_on { number(TOP_P)? as f32 } else { 1.0 }),
         "minPSampling" => sampling.min_p = Some(if is_on { number(MIN_P)? as f32 } else { 0.0 }),
         "repeatPenalty" => {

@@ -1,4 +1,4 @@
-//! What is other in one value of the settings than in another, by name.
+//! Diff of two `Settings`, by display name.
 
 use serde_json::{Map, Value};
 
@@ -6,7 +6,7 @@ use crate::settings::names::name_of;
 use crate::settings::{SAMPLING, Settings};
 
 impl Settings {
-    /// The names of what is other than in `now`.
+    /// Returns the names of the settings that differ from `now`.
     pub(crate) fn names_of_changes(&self, now: &Settings) -> Vec<&'static str> {
         let mut keys: Vec<String> = self.changed_in(now).keys().cloned().collect();
         if let Some(at) = keys.iter().position(|key| key == SAMPLING) {

@@ -1,10 +1,10 @@
-//! What the window calls the settings: the page's labels, and the words of a change that is undone.
+//! Display names of the settings: the page's labels, and the words of an undone change.
 
 use std::collections::BTreeMap;
 
 use inference::PARAMETERS;
 
-/// The names of all but [`PARAMETERS`].
+/// Names of the settings other than [`PARAMETERS`].
 const NAMES: [(&str, &str); 18] = [
     ("contextLength", "Context"),
     ("defaultPreset", "Preset for new chats"),
@@ -26,12 +26,12 @@ const NAMES: [(&str, &str); 18] = [
     ("zoom", "Zoom"),
 ];
 
-/// The name of each setting, and of each value of the sampling, by its key.
+/// Returns the name of each setting and sampling value by its key.
 pub fn setting_names() -> BTreeMap<&'static str, &'static str> {
     names().collect()
 }
 
-/// The name of one of them.
+/// Returns the name of one of them.
 pub(super) fn name_of(key: &str) -> &'static str {
     let found = names().find(|(of, _)| *of == key);
     found.map_or("A setting", |(_, name)| name)

@@ -16,7 +16,7 @@ pub struct Bench {
 }
 
 impl Bench {
-    /// In memory, its demo model open.
+    /// Makes a bench in memory, with its demo model open.
     pub fn new() -> Bench {
         Bench::scripted(&Script::default())
     }
@@ -53,7 +53,7 @@ impl Bench {
         }
     }
 
-    /// On a file, started with a model.
+    /// Makes a bench on a file, started with a model.
     pub fn given(path: &Path, script: &Script, model: ModelChoice) -> Bench {
         let (tell, events) = channel();
         let on_event = Box::new(move |event| {
@@ -69,7 +69,7 @@ impl Bench {
         }
     }
 
-    /// Events up to the first one that is wanted.
+    /// Returns the events up to the first one that is wanted.
     pub fn until(&mut self, wanted: impl Fn(&ChatEvent) -> bool) -> Vec<ChatEvent> {
         let mut seen = Vec::new();
         loop {
@@ -90,7 +90,7 @@ impl Bench {
         );
     }
 
-    /// The next answer that ends.
+    /// Returns the next answer that ends.
     pub fn until_ended(&mut self) -> Message {
         match self
             .until(|event| matches!(event, ChatEvent::Ended { .. }))
@@ -101,7 +101,7 @@ impl Bench {
         }
     }
 
-    /// The text of the next delta.
+    /// Returns the text of the next delta.
     pub fn until_delta(&mut self) -> String {
         match self
             .until(|event| matches!(event, ChatEvent::Delta { .. }))
@@ -121,7 +121,7 @@ impl Bench {
         (view, go)
     }
 
-    /// Asks and waits for the answer's end. Returns the chat as it is then.
+    /// Sends a question and waits for the answer's end. Returns the chat afterwards.
     pub fn ask(&mut self, chat: Option<ChatId>, text: &str) -> ChatView {
         let view = self.chat.send(chat, text, true).unwrap();
         self.until_ended();

@@ -1,4 +1,4 @@
-//! What a scripted model does beside answering.
+//! Actions of a scripted model beside answering.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -8,17 +8,17 @@ use chat::ChatId;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Beside {
-    /// Before a prompt with these last words.
+    /// Restore before a prompt with these last words.
     Resume(ChatId, String),
-    /// A draft with these last words.
+    /// Prefill of a draft with these last words.
     ReadAhead(ChatId, String),
-    /// A chat with these last words, of whose next message nothing is written.
+    /// Prefill of a chat with these last words, without a draft.
     ReadChat(ChatId, String),
-    /// A question that is no part of a chat.
+    /// A question outside a chat.
     Aside(String),
     Idle,
     Interrupted,
-    /// What needs no evaluation, before the model goes.
+    /// The save before the model is closed, which needs no evaluation.
     Keep,
     MakeRoom,
     Relabel(ChatId, ChatId),
@@ -42,7 +42,7 @@ impl BesideLog {
         self.0.lock().unwrap().done.push(done);
     }
 
-    /// The same of what lasts as long as it is held, or until it is interrupted.
+    /// Adds an action that lasts while it is held, or until it is interrupted.
     pub fn push_held(&self, done: Beside, cancel: &AtomicBool) {
         self.push(done);
         while self.is_held() {
@@ -57,12 +57,12 @@ impl BesideLog {
         self.0.lock().unwrap().held
     }
 
-    /// Lets chats be taken up and read ahead until they are interrupted, or no longer.
+    /// Makes restore and prefill last until they are interrupted, or ends that.
     pub fn hold(&self, held: bool) {
         self.0.lock().unwrap().held = held;
     }
 
-    /// The next step of idle work panics.
+    /// Makes the next step of idle work panic.
     pub fn panic_when_idle(&self) {
         self.0.lock().unwrap().idle_panics = true;
     }
@@ -72,7 +72,7 @@ impl BesideLog {
         self.0.lock().unwrap().idle_steps = steps;
     }
 
-    /// What was done, once it was as much as `count`.
+    /// Waits until there are at least `count` actions, and returns them.
     pub fn at_least(&self, count: usize) -> Vec<Beside> {
         for _ in 0..2000 {
             let done = self.0.lock().unwrap().done.clone();
@@ -84,7 +84,7 @@ impl BesideLog {
         panic!("it did only {:?}", self.0.lock().unwrap().done);
     }
 
-    /// What was done, once this was.
+    /// Waits for this action, and returns the actions.
     pub fn until(&self, wanted: &Beside) -> Vec<Beside> {
         let mut done = self.at_least(1);
         while !done.contains(wanted) {
@@ -93,7 +93,7 @@ impl BesideLog {
         done
     }
 
-    /// A step of idle work; whether there is another.
+    /// Does a step of idle work; returns whether there is another.
     pub fn idle(&self, cancel: &AtomicBool) -> bool {
         self.push(Beside::Idle);
         let (left, panics) = {

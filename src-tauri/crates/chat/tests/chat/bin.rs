@@ -1,4 +1,4 @@
-//! How long what is deleted is kept, whatever the clock says.
+//! Retention of deleted chats, whatever the clock shows.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use crate::beside::Beside;
 use crate::clocks::SetClock;
 use crate::scripted::{Bench, Script, TIMING};
 
-/// Noon of a day of 2026, which counts from 1; beyond the year it goes on.
+/// Returns noon of a day of 2026, counted from 1; days beyond the year continue.
 fn noon(day: i64) -> String {
     let first: jiff::civil::Date = "2026-01-01".parse().unwrap();
     let date = first.checked_add(jiff::Span::new().days(day - 1)).unwrap();
@@ -52,7 +52,7 @@ fn deleted(now: &str) -> (tempfile::TempDir, std::path::PathBuf) {
 
 /// Seconds of a day.
 pub const DAY: i64 = 24 * 60 * 60;
-/// The day after [`TODAY`](crate::clocks::TODAY), at which what had expired then is purged.
+/// The day after [`TODAY`](crate::clocks::TODAY), on which chats that had expired then are purged.
 pub const TOMORROW: &str = "2026-03-06T12:00:00+00:00[UTC]";
 
 /// Has it that these chats were deleted so long before [`TODAY`](crate::clocks::TODAY).

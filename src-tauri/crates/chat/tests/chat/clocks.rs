@@ -1,4 +1,4 @@
-//! A clock that stands still, one that a test sets, one that goes on when it is looked at, and the timing of the tests.
+//! Clocks: one that stands still, one that a test sets, one that advances when it is read; and the timing of the tests.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -14,7 +14,7 @@ impl Clock for FixedClock {
     }
 }
 
-/// Shows what it was last set to.
+/// Clock that a test sets.
 #[derive(Clone)]
 pub struct SetClock(Arc<Mutex<jiff::ZonedDateTime>>);
 

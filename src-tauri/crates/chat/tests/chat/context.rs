@@ -1,5 +1,5 @@
-//! How full the context is, beside the model, and what was left out of it is read again. The scripted model counts a
-//! token a word, and ten for the header.
+//! Usage of the context, counted beside the model; and parts that were left out and are read again. The scripted model
+//! counts a token per word, and ten for the header.
 
 use std::time::Instant;
 

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use chat::{EncodedMessage, Failure, PromptCounter};
 use inference::{Conversation, MessageFrame, PromptFrame, Turn};
 
-/// How often it was asked for what, and how much of a prompt is cached.
+/// Log of the calls, and the number of cached tokens.
 #[derive(Clone, Default)]
 pub struct CounterLog(Arc<Counts>);
 
@@ -20,7 +20,7 @@ struct Counts {
 }
 
 impl CounterLog {
-    /// How many messages were encoded.
+    /// Returns the number of encoded messages.
     pub fn messages(&self) -> usize {
         self.0.messages.load(Ordering::Relaxed)
     }

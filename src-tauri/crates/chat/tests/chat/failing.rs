@@ -1,4 +1,4 @@
-//! What a failing model leaves behind.
+//! State after failures of the model.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

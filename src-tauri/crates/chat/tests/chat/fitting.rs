@@ -222,7 +222,7 @@ fn a_long_answer_goes_on_as_long_as_the_context_has_room() {
     );
     assert_eq!(ended.text.split_whitespace().count(), 85);
 
-    // Now the answer and its question fill it all.
+    // Now the answer and its question fill the context.
     let asked = bench.script.turns().len();
     bench.chat.continue_answer(answer).unwrap();
     let full = bench.until_ended();

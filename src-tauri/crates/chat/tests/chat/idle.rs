@@ -1,4 +1,4 @@
-//! What the model does while nobody waits for it: it keeps what it has read, and reads ahead what is written.
+//! Idle work of the model: it saves its caches, and prefills drafts.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use chat::{ChatEvent, ChatId, MessageState, ModelChoice, Settings, Stage, Store,
 use crate::beside::Beside;
 use crate::scripted::{Bench, Script, Step, TIMING, TODAY, texts};
 
-/// Without the erasure of what purged chats have left, which comes at every start.
+/// Makes a bench without the purge at the start, which erases caches.
 fn without_purge(script: &Script) -> Bench {
     let timing = Timing {
         purge_after: Duration::from_secs(3600),

@@ -145,7 +145,7 @@ fn summed_up() -> Vec<WholeChat> {
     both
 }
 
-/// What the summary is of, by the text of its message; `None`: nothing.
+/// Returns the text of the message that the summary covers; `None` if there is none.
 fn summed_up_message(bench: &Bench, title: &str) -> Option<String> {
     let chats = bench.chat.snapshot().unwrap().chats;
     let records: Vec<_> = chats

@@ -1,4 +1,4 @@
-//! Opening models, and what waits meanwhile.
+//! Opening of models, and requests that wait meanwhile.
 
 use std::path::PathBuf;
 

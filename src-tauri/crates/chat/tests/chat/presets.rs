@@ -1,4 +1,4 @@
-//! Presets, instructions of a chat, and what the model gets of both.
+//! Presets and instructions of a chat, as the model gets them.
 
 use chat::{
     ChatEvent, ChatId, ChatPreset, PresetContent, PresetId, SamplingSettings, Settings, Theme,
@@ -33,7 +33,7 @@ fn choose(bench: &Bench, chat: Option<ChatId>, preset: Option<PresetId>, instruc
     bench.chat.choose_preset(chat, chosen).unwrap();
 }
 
-/// What the model gets as instructions.
+/// Returns the instructions that the model gets.
 fn instructed(bench: &mut Bench, chat: Option<ChatId>) -> Option<String> {
     bench.ask(chat, "Hello?");
     bench.script.last_turn().instructions

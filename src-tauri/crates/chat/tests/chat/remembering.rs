@@ -1,4 +1,4 @@
-//! What of a chat the model gets again: ids, thinking, the date.
+//! Data of a chat that the model gets again: ids, thinking, the date.
 
 use chat::{ChatEvent, ModelChoice, Store};
 

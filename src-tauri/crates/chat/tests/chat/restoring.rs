@@ -62,7 +62,7 @@ fn a_copy_takes_the_stores_place_without_a_restart() {
     assert_eq!(titles(&kept), ["Before", "Renamed"]);
 }
 
-/// Restores the copy where the file cannot be moved to the store's place `times` times, and returns what came of it.
+/// Restores the copy while the file cannot be moved to the store's place `times` times, and returns the result.
 fn restore_over(path: &Path, bench: &Bench, times: usize) -> Result<PathBuf, Failure> {
     store::faults::refuse_renames(path, times);
     let name = chat::good_copies(path).remove(0).name;

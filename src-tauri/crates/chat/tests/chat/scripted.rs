@@ -37,18 +37,18 @@ pub enum Step {
     Sleep(u64),
     /// Goes on when the test says so, or when it is cancelled.
     Wait,
-    /// Thinks until the answer is asked for.
+    /// Thinks until the answer is requested.
     ThinkOn(&'static str),
     /// Tokens that come though it was cancelled.
     LastWords(&'static [&'static str]),
-    /// Hears of no cancel: it goes on when the sender of [`Script::stuck`] is dropped.
+    /// Ignores cancel: it goes on until the sender of [`Script::stuck`] is dropped.
     Stuck,
     Fail(&'static str),
     Panic,
     End(StopReason),
 }
 
-/// What an answer was generated from.
+/// Input of an answer.
 #[derive(Clone)]
 pub struct Asked {
     pub history: Vec<Turn>,
@@ -60,7 +60,7 @@ pub struct Asked {
     pub thinking_budget: Option<usize>,
     pub goes_on: bool,
     pub lookup: bool,
-    /// Whether the last of the history is to be continued.
+    /// True if the last message of the history is to be continued.
     pub resume: bool,
 }
 
@@ -81,7 +81,7 @@ impl Asked {
     }
 }
 
-/// What the test and the scripted model share.
+/// State shared by the test and the scripted model.
 #[derive(Clone, Default)]
 pub struct Script(Arc<Mutex<Inner>>);
 
@@ -129,7 +129,7 @@ impl Script {
     pub fn refuse(&self, choice: ModelChoice) {
         self.0.lock().unwrap().bad.push(choice);
     }
-    /// The model is opened only when it is asked for.
+    /// Makes the model open only on request.
     pub fn crashed(&self, choice: ModelChoice) {
         self.0.lock().unwrap().crashed.push(choice);
     }
@@ -170,15 +170,15 @@ impl Script {
     pub fn context(&self, tokens: usize) {
         self.0.lock().unwrap().context = tokens;
     }
-    /// What the models call themselves.
+    /// Sets the name of the models.
     pub fn name(&self, name: &str) {
         self.0.lock().unwrap().name = Some(name.to_owned());
     }
-    /// What their files hold.
+    /// Sets the fingerprint of their files.
     pub fn fingerprint(&self, fingerprint: &str) {
         self.0.lock().unwrap().fingerprint = Some(fingerprint.to_owned());
     }
-    /// How often a model was closed.
+    /// Returns the number of closed models.
     pub fn closes(&self) -> usize {
         self.0.lock().unwrap().closes
     }
@@ -190,7 +190,7 @@ impl Script {
     pub fn last_prompt(&self) -> usize {
         self.0.lock().unwrap().last_prompt
     }
-    /// What the model does beside answering.
+    /// Returns the log of the model's actions beside answering.
     pub fn beside(&self) -> BesideLog {
         self.0.lock().unwrap().beside.clone()
     }
@@ -199,7 +199,7 @@ impl Script {
         let last = conversation.messages.last();
         last.is_some_and(|turn| turn.role == Role::User)
     }
-    /// What counts the model's prompts.
+    /// Returns the counter of the model's prompts.
     pub fn counter(&self) -> CounterLog {
         self.0.lock().unwrap().counter.clone()
     }
@@ -208,7 +208,7 @@ impl Script {
         let last = conversation.messages.last();
         last.map_or(String::new(), |turn| turn.text.clone())
     }
-    /// What the models say when they are asked for a title; without it they are about another chat.
+    /// Sets the title that the models give; without it they hold another chat.
     pub fn title(&self, title: &'static str) {
         self.0.lock().unwrap().title = Some(title);
     }
@@ -270,7 +270,7 @@ impl ModelHost for Scripted {
         }
         assert!(!panics, "the loader broke");
         if bad {
-            // The one before is opened again, as what its file holds by now.
+            // The model before is reopened with the present content of its file.
             let held = self.script.0.lock().unwrap().fingerprint.clone();
             if let Some((open, held)) = self.open.as_mut().zip(held) {
                 open.fingerprint = held;

@@ -1,4 +1,4 @@
-//! Settings: defaults, limits, and what the model gets of them.
+//! Settings: defaults, limits, and their effect on the model.
 
 use chat::{
     FailureCode, KvType, ModelOptions, PresetId, Sampling, SamplingSettings, SendWith, Settings,
@@ -48,7 +48,7 @@ fn settings_survive_a_restart() {
     assert_eq!(bench.chat.snapshot().unwrap().settings, settings);
 }
 
-/// What is wrong, and how to make it so.
+/// Name of a wrong value, and how to set it.
 type Wrong = (&'static str, fn(&mut Settings));
 
 #[test]

@@ -1,4 +1,4 @@
-//! What a chat shows, as tests compare it.
+//! State of a chat, in a form for comparison.
 
 use std::path::Path;
 

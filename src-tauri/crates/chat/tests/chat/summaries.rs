@@ -53,7 +53,7 @@ fn the_summary_is_written_from_the_other_chat_and_read_alone_from_then_on() {
             ""
         ]
     );
-    // The header is that of the chat, so that what was read of it is used; the thinking is over before it begins.
+    // The header is that of the chat, so that its cache is reused; the thinking is over before it begins.
     assert!(asked.thinking);
     assert_eq!(asked.history[1].thinking.as_deref(), Some("Hm."));
     let begun = asked.history.last().unwrap();

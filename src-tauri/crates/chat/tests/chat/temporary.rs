@@ -15,7 +15,7 @@ use crate::clocks::{SetClock, TIMING};
 use crate::scripted::{Script, Step};
 use crate::shown::texts;
 
-/// Whether a text is in any file of a folder.
+/// Returns whether any file of a folder contains a text.
 fn is_on_disk(folder: &Path, text: &str) -> bool {
     fs::read_dir(folder).unwrap().any(|entry| {
         let path = entry.unwrap().path();
@@ -113,7 +113,7 @@ fn long_chat(bench: &mut Bench) -> ChatId {
     chat
 }
 
-/// Serves others while `act` copies the chat of this message, and returns what it gives. Nothing can be changed in the chat
+/// Serves others while `act` copies the chat of this message, and returns its result. The chat cannot be changed
 /// meanwhile.
 fn served_beside<T: Send + 'static>(
     bench: &Bench,
@@ -148,7 +148,7 @@ fn a_long_chat_is_kept_while_others_are_served() {
         chats.keep_chat(chat).unwrap()
     });
     assert_eq!(bench.chat.open_chat(kept.id).unwrap().messages.len(), 600);
-    // So it is when it becomes temporary again with what was said since, and is kept again.
+    // Likewise when it becomes temporary again with later messages, and is kept again.
     bench.ask(Some(kept.id), "And a wren?");
     let question = first(&bench, kept.id);
     let undone = served_beside(&bench, question, |chats| chats.undo().unwrap().unwrap());

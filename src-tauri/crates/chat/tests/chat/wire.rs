@@ -1,4 +1,4 @@
-//! What the window gets, as JSON: the names and the values that the page is written against.
+//! State of the window as JSON: the names and values that the page relies on.
 
 use chat::{
     AnswerStats, ChatEvent, ChatId, ChatSummary, Failure, FailureCode, Folder, FolderId,
@@ -8,7 +8,7 @@ use chat::{
 use inference::{Stats, ThinkingCut};
 use serde_json::{Value, json};
 
-/// As it goes over the channel, where a float has the digits of its own precision.
+/// Serialises a value as for the channel, where a float has the digits of its own precision.
 fn sent(value: impl serde::Serialize) -> Value {
     let text = serde_json::to_string(&value).unwrap();
     serde_json::from_str(&text).unwrap()
