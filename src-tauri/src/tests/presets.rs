@@ -60,14 +60,19 @@ fn a_setting_that_is_undone_is_so_for_the_window_too() {
         window.invoke("snapshot", json!({})).expect("a snapshot")["settings"].clone();
     settings["theme"] = json!("dark");
     settings["zoom"] = json!(150);
+    settings["showStats"] = json!(true);
+    settings["modelTitles"] = json!(true);
     let saved = window.invoke("save_settings", json!({ "settings": settings }));
     saved.expect("saved");
     let undone = window.invoke("undo", json!({})).expect("undone");
     assert_eq!(undone["label"], "changed 2 settings");
-    assert_eq!(undone["settings"]["theme"], "system");
+    assert_eq!(undone["settings"]["showStats"], false);
+    assert_eq!(undone["settings"]["modelTitles"], false);
+    // Each has its own way back.
+    assert_eq!(undone["settings"]["theme"], "dark");
     let theme = *window.desktop.theme.lock().expect("not poisoned");
     let zoom = *window.desktop.zoom.lock().expect("not poisoned");
-    assert_eq!((theme, zoom), (Some(chat::Theme::System), Some(100)));
+    assert_eq!((theme, zoom), (Some(chat::Theme::Dark), Some(150)));
     assert!(
         matches!(window.invoke("undo", json!({})), Ok(Value::Null)),
         "that was all"

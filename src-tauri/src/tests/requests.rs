@@ -37,7 +37,7 @@ pub fn unusual_settings() -> Value {
         "defaultPreset": 7,
         "sendWith": "ctrl-enter",
         "zoom": 150,
-        "showStats": false,
+        "showStats": true,
         "modelTitles": true,
         "downloadFolder": std::env::temp_dir(),
     })

@@ -131,7 +131,7 @@ fn the_reason_is_said_while_the_connection_is_tried_again() {
         panic!("each reason once, and the end: {said}");
     };
     assert_eq!(first, reason);
-    assert!(last.starts_with(reason) && last.ends_with("then resume the download."));
+    assert!(last.starts_with(reason) && last.ends_with("and try again."));
 }
 
 #[test]
