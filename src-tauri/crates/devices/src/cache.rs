@@ -40,7 +40,7 @@ impl GpuKey {
     }
 }
 
-/// Why a GPU is disabled.
+/// Reason and bug report of a disabled GPU.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Disabled {
     /// The fault.
@@ -76,7 +76,7 @@ pub struct ModelRecord {
     /// The CPU of the comparison.
     pub cpu: String,
     pub check: GpuCheck,
-    /// Why the last load did not fit on the GPU; a sentence.
+    /// Reason for which the last load did not fit on the GPU; a sentence.
     #[serde(default)]
     pub last_load: Option<String>,
 }

@@ -28,7 +28,7 @@ use crate::excerpt::Excerpt;
 use crate::rates::{Rate, Rates};
 use crate::reason::Fault;
 
-/// What to check.
+/// Parameters of a check.
 #[derive(Clone, Debug)]
 pub struct CheckRequest {
     /// The device, as [`DeviceRequest::Gpu`](inference::DeviceRequest::Gpu) names it.
@@ -39,9 +39,9 @@ pub struct CheckRequest {
     pub demo_model: Option<PathBuf>,
     /// CPU threads of the comparison; `None` for one per physical core.
     pub threads: Option<usize>,
-    /// Whether software Vulkan counts as a GPU.
+    /// True if software Vulkan counts as a GPU.
     pub software: bool,
-    /// Whether cooperative matrices may be tried.
+    /// True if cooperative matrices may be tried.
     pub matrices: bool,
 }
 
@@ -52,7 +52,7 @@ pub struct GpuCheck {
     pub steps: Vec<GpuCheckStep>,
     /// The fault that ended the check.
     pub fault: Option<Fault>,
-    /// Result for cooperative matrices; `None` where it has none, or they were not tried.
+    /// Result for cooperative matrices; `None` if it has none, or they were not tried.
     #[serde(default)]
     pub matrices: Option<MatrixCheck>,
     /// Rates of GPU and CPU; `None` after a fault.
@@ -69,7 +69,7 @@ pub struct MatrixCheck {
 }
 
 impl GpuCheck {
-    /// Whether cooperative matrices are correct and faster.
+    /// Returns whether cooperative matrices are correct and faster.
     pub fn uses_matrices(&self) -> bool {
         let worth_it = |it: &MatrixCheck| it.fault.is_none() && it.speedup.is_some_and(|x| x > 1.0);
         self.matrices.as_ref().is_some_and(worth_it)
@@ -81,7 +81,7 @@ impl GpuCheck {
 pub struct GpuCheckStep {
     /// Its name.
     pub what: String,
-    /// The relative error; `None` where the GPU produced NaN.
+    /// The relative error; `None` if the GPU produced NaN.
     pub error: Option<f64>,
     /// The largest error that rounding explains.
     pub bound: f64,
@@ -96,7 +96,7 @@ impl GpuCheckStep {
 /// Checks and measures a GPU.
 ///
 /// # Errors
-/// When the model cannot be read. What is wrong with the device is in the [`GpuCheck`].
+/// Fails if the model cannot be read. A fault of the device is reported in the [`GpuCheck`].
 pub fn check_gpu(request: &CheckRequest) -> Result<GpuCheck, OpenError> {
     let software = request.software;
     check_opened(request, &|matrices| {
@@ -104,8 +104,8 @@ pub fn check_gpu(request: &CheckRequest) -> Result<GpuCheck, OpenError> {
     })
 }
 
-/// Checks the device that `open` returns, with cooperative matrices or without, and once more without them where
-/// something is wrong with them.
+/// Checks the device that `open` returns, with cooperative matrices or without, and once more without them if they are
+/// faulty.
 fn check_opened<E>(
     request: &CheckRequest,
     open: &dyn Fn(bool) -> Result<E, GpuError>,
@@ -166,12 +166,12 @@ fn fault(failure: GpuError) -> Fault {
     }
 }
 
-/// Whether the fault is the device's, not the memory's.
+/// Returns whether the fault is the device's, not the memory's.
 pub fn is_fault_of_device(fault: &Fault) -> bool {
     !matches!(fault, Fault::OutOfMemory(_))
 }
 
-/// Why a check ends before its end.
+/// Reasons for ending a check early.
 enum CheckError {
     Model(OpenError),
     Device(Fault),
@@ -413,7 +413,7 @@ where
         Ok(())
     }
 
-    /// Records a step; of consecutive steps of one name, the largest error.
+    /// Records a step; of consecutive steps with the same name, the largest error.
     fn record(&mut self, what: String, error: f64, bound: f64) -> Result<(), CheckError> {
         let error = error.is_finite().then_some(error);
         let step = GpuCheckStep { what, error, bound };

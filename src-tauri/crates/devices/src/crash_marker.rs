@@ -33,7 +33,7 @@ impl Work {
         }
     }
 
-    /// Whether a marker of this work has this name.
+    /// Returns whether a marker of this work has this name.
     fn has_marker(self, name: &OsStr) -> bool {
         let process = name
             .to_str()
@@ -49,11 +49,11 @@ static PROCESS: LazyLock<String> = LazyLock::new(|| {
     format!("{}-{nanoseconds}", std::process::id())
 });
 
-/// The markers in the data folder: those of this process, and stale ones. Clones are of one process.
+/// The markers in the data folder: those of this process, and stale ones. Clones belong to the same process.
 #[derive(Debug, Clone)]
 pub struct CrashMarkers {
     folder: PathBuf,
-    /// No more markers are set.
+    /// True once no more markers are set.
     withdrawn: Arc<Mutex<bool>>,
 }
 
@@ -72,13 +72,13 @@ impl CrashMarkers {
         }
     }
 
-    /// Whether a file of this name is a marker.
+    /// Returns whether a file of this name is a marker.
     pub fn is_marker(name: &OsStr) -> bool {
         Work::ALL.iter().any(|work| work.has_marker(name))
     }
 
-    /// Sets a marker for work on `subject`. None where that fails, which does not prevent the work,
-    /// or where this process is about to exit.
+    /// Sets a marker for work on `subject`. `None` if that fails, which does not prevent the work, or if this process
+    /// is about to exit.
     pub fn begin(&self, work: Work, subject: &impl Serialize) -> Option<CrashMarker> {
         let withdrawn = self
             .withdrawn

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 pub struct Gpu {
     /// Its name.
     pub name: String,
-    /// The id of `--device gpu:ID`: its UUID, where the driver has one.
+    /// The id of `--device gpu:ID`: its UUID, if the driver has one.
     pub id: String,
     /// Its PCI address, also accepted as an id.
     #[serde(default)]
@@ -19,7 +19,7 @@ pub struct Gpu {
     pub api: String,
     /// `discrete`, `integrated`, `virtual`, `software` or `other`.
     pub kind: String,
-    /// Why it is unsupported.
+    /// Reason for which it is unsupported.
     pub refused: Option<String>,
 }
 
@@ -38,7 +38,7 @@ impl From<gpu::GpuInfo> for Gpu {
 }
 
 impl Gpu {
-    /// Whether `request` allows it.
+    /// Returns whether `request` allows it.
     pub(crate) fn is_allowed_by(&self, request: &DeviceRequest) -> bool {
         match request {
             DeviceRequest::Gpu(Some(id)) => {

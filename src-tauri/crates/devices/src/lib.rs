@@ -1,8 +1,8 @@
-//! Where a model runs, and why.
+//! The device of a model, and the reason for it.
 //!
-//! No driver is trusted: a child process lists the GPUs, and before a GPU is first used with a model, another one compares
-//! its results with the CPU's and measures both. Verdicts are cached by device, driver and version of the app. On
-//! automatic, a GPU is used only if it was measured faster; on any fault the model runs on the CPU, with a
+//! No driver is trusted: a child process lists the GPUs, and before a GPU is first used with a model, another one
+//! compares its results with the CPU's and measures both. Verdicts are cached by device, driver and version of the app.
+//! On automatic, a GPU is used only if it was measured faster; on any fault the model runs on the CPU, with a
 //! [`Reason`].
 
 mod cache;
@@ -70,7 +70,7 @@ pub enum OpenStep {
 /// automatic, and a requested one is used unchecked.
 ///
 /// # Errors
-/// When the CPU is out of memory, or the model cannot be read.
+/// Fails if the CPU is out of memory, or the model cannot be read.
 pub fn open(
     devices: Option<&Devices>,
     file: &ModelFile,
@@ -90,7 +90,7 @@ pub fn open(
 /// Loads a model on the device of `choice`, or on the CPU if the GPU rejects it.
 ///
 /// # Errors
-/// When the CPU is out of memory, or the model cannot be read.
+/// Fails if the CPU is out of memory, or the model cannot be read.
 pub fn load(
     devices: Option<&Devices>,
     choice: Choice,
@@ -165,7 +165,7 @@ pub struct OpenModel {
 }
 
 impl OpenModel {
-    /// Why it runs where it runs.
+    /// Returns the reason for the model's device.
     pub fn explanation(&self) -> &Explanation {
         &self.explanation
     }
@@ -239,7 +239,7 @@ impl Choice {
         }
     }
 
-    /// As requested, without a check; with cooperative matrices or without.
+    /// Makes the choice as requested, without a check; with cooperative matrices or without.
     pub fn unchecked(request: &DeviceRequest, matrices: bool) -> Self {
         match request {
             DeviceRequest::Auto => Self::cpu(Reason::NotRequested),
@@ -282,12 +282,12 @@ impl Choice {
 /// The environment variable that accepts software Vulkan as a GPU.
 pub const SOFTWARE_GPU: &str = "GOLDCREST_ALLOW_SOFTWARE_GPU";
 
-/// Whether the environment accepts software Vulkan as a GPU.
+/// Returns whether the environment accepts software Vulkan as a GPU.
 pub fn software_gpu() -> bool {
     std::env::var_os(SOFTWARE_GPU).is_some_and(|value| value == "1")
 }
 
-/// Models with fewer bytes are fast on any CPU, so that a start does not wait for a check.
+/// Size below which models are fast on any CPU, so that a start does not wait for a check.
 const SMALL_MODEL: u64 = 64 << 20;
 
 /// Most output of a child process, in bytes.
@@ -303,13 +303,13 @@ pub struct Devices {
     demo_model: Option<PathBuf>,
     /// On automatic, models with fewer bytes run on the CPU.
     small_model: u64,
-    /// The last run crashed while a GPU was in use; this process uses none.
+    /// True if the last run crashed while a GPU was in use; this process uses none.
     crashed_last_run: bool,
 }
 
 impl Devices {
-    /// Keeps the cache in `folder` and records the crashes of stale markers. `None` where this program cannot
-    /// run as a child.
+    /// Keeps the cache in `folder` and records the crashes of stale markers. `None` if this program cannot run as a
+    /// child.
     pub fn new(folder: &Path, markers: CrashMarkers, demo_model: Option<PathBuf>) -> Option<Self> {
         let program = std::env::current_exe().ok()?;
         // The hidden subcommand that lists and checks.
@@ -321,7 +321,7 @@ impl Devices {
         })
     }
 
-    /// With another program in place of this one.
+    /// Likewise, with another program in place of this one.
     pub fn with_program(
         folder: &Path,
         markers: CrashMarkers,
@@ -405,11 +405,11 @@ impl Devices {
         })
     }
 
-    /// All GPUs with their verdicts for a model. With `again`, the cache is ignored, and `on_check` is called before
-    /// each check.
+    /// Returns all GPUs with their verdicts for a model. With `again`, the cache is ignored, and `on_check` is called
+    /// before each check.
     ///
     /// # Errors
-    /// When the GPUs cannot be listed.
+    /// Fails if the GPUs cannot be listed.
     pub fn verdicts(
         &self,
         file: &ModelFile,

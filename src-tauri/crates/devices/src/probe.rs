@@ -17,7 +17,7 @@ pub struct ProbeError {
 }
 
 impl ProbeError {
-    /// Whether the driver may be the cause.
+    /// Returns whether the driver may be the cause.
     pub fn blames_the_driver(&self) -> bool {
         matches!(
             self.fault,
@@ -26,11 +26,11 @@ impl ProbeError {
     }
 }
 
-/// Runs the subcommand and parses its output. After a crash it runs once more without layers, to find out whether
-/// a layer or the driver is the cause.
+/// Runs the subcommand and parses its output. After a crash it runs once more without layers, to find out whether a
+/// layer or the driver is the cause.
 ///
 /// # Errors
-/// When the child fails or its output is invalid.
+/// Fails if the child fails or its output is invalid.
 pub fn probe<T: DeserializeOwned>(child: &Child, arguments: &[OsString]) -> Result<T, ProbeError> {
     probe_once(child, arguments, None).map_err(|error| {
         let crashed = matches!(error.fault, Fault::Crashed(_));
@@ -47,7 +47,7 @@ pub fn probe<T: DeserializeOwned>(child: &Child, arguments: &[OsString]) -> Resu
 /// Runs the subcommand once, with an additional environment variable.
 ///
 /// # Errors
-/// When the child fails or its output is invalid.
+/// Fails if the child fails or its output is invalid.
 pub fn probe_once<T: DeserializeOwned>(
     child: &Child,
     arguments: &[OsString],

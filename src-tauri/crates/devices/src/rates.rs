@@ -35,14 +35,15 @@ impl Rates {
         }
     }
 
-    /// Whether the GPU is worth using: it decodes at least 15 % faster, or no slower with twice the prefill rate.
+    /// Returns whether the GPU is worth using: it decodes at least 15 % faster, or no slower with twice the prefill
+    /// rate.
     pub fn favour_gpu(&self) -> bool {
         let decode = self.gpu.decode / self.cpu.decode;
         let prefill = self.gpu.prefill / self.cpu.prefill;
         decode >= 1.15 || (decode >= 1.0 && prefill >= 2.0)
     }
 
-    /// The fewest of `layers` on the GPU with which it is worth using; all of them where it never is.
+    /// Returns the smallest number of `layers` on the GPU with which it is worth using; all of them if it never is.
     pub fn min_layers(&self, layers: usize) -> usize {
         (1..layers)
             .find(|&fit| self.shared(fit as f64 / layers as f64).favour_gpu())

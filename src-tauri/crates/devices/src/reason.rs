@@ -33,7 +33,7 @@ pub enum Reason {
     Rejected {
         /// Its name.
         gpu: String,
-        /// Why it is not used.
+        /// Reason for the rejection.
         why: Rejection,
     },
     /// The model could not be loaded on the GPU.
@@ -216,7 +216,7 @@ pub struct Explanation {
     pub reason: Reason,
     /// The partial fit, if not everything fits on the GPU.
     pub fit: Option<PartialFit>,
-    /// Why `GOLDCREST_CPU` is ignored.
+    /// Reason for ignoring `GOLDCREST_CPU`.
     pub ignored_level: Option<CpuLevelError>,
 }
 

@@ -6,7 +6,7 @@ use crate::check::{GpuCheck, MatrixCheck};
 use crate::gpu_info::Gpu;
 use crate::reason::Fault;
 
-/// The check result of cooperative matrices; `None` where a GPU has none.
+/// Describes the check result of cooperative matrices; `None` if a GPU has none.
 pub fn matrices(check: &GpuCheck) -> Option<String> {
     let MatrixCheck { fault, speedup } = check.matrices.as_ref()?;
     Some(match (fault, speedup) {

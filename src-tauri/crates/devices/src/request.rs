@@ -5,10 +5,10 @@ use inference::{DeviceRequest, UnknownDevice};
 /// The environment variable that overrides the device of the settings.
 pub const VARIABLE: &str = "GOLDCREST_DEVICE";
 
-/// The device of the environment, else `otherwise`.
+/// Returns the device of the environment, else `otherwise`.
 ///
 /// # Errors
-/// When the variable is not a device.
+/// Fails if the variable is not a device.
 pub fn device_from_env(otherwise: DeviceRequest) -> Result<DeviceRequest, UnknownDevice> {
     match std::env::var(VARIABLE) {
         Ok(text) if !text.is_empty() => text.parse(),

@@ -1,4 +1,4 @@
-//! Whatever a GPU, its driver or a layer above it does, there is a model on the CPU and a reason. The children are
+//! Whatever a GPU, its driver or a layer above it does, the model runs on the CPU, with a reason. The children are
 //! scripts.
 
 #![cfg(unix)]
@@ -47,7 +47,7 @@ impl Machine {
         self.0.path().join("child.sh")
     }
 
-    /// As the app finds it when it starts.
+    /// Returns the devices as the app finds them when it starts.
     fn devices(&self) -> Devices {
         Devices {
             small_model: 0,
@@ -91,7 +91,7 @@ fn no_gpu(choice: &Choice, is_expected: impl Fn(&Reason) -> bool) {
     assert!(is_expected(&choice.reason), "{:?}", choice.reason);
 }
 
-/// What is wrong with the GPU that was rejected.
+/// Returns the fault of the rejected GPU.
 fn fault(reason: &Reason) -> Option<&Fault> {
     match reason {
         Reason::Rejected {
@@ -102,7 +102,7 @@ fn fault(reason: &Reason) -> Option<&Fault> {
     }
 }
 
-/// Whether a fault is the expected one.
+/// Predicate for the expected fault.
 type IsExpected<'a> = &'a dyn Fn(&Fault) -> bool;
 
 fn crashes(reason: &Reason) -> bool {
@@ -308,7 +308,7 @@ fn the_reason_of_a_failed_load_is_cached_until_a_load_succeeds() {
         verdicts.expect("they are listed").remove(0).last_load
     };
     assert_eq!(last_load(), None);
-    // No driver shows this card, so the model is opened on the CPU.
+    // No driver lists this card, so the model is opened on the CPU.
     let opened = open(
         Some(&machine.devices()),
         &model(),
@@ -456,7 +456,7 @@ fn a_crash_disables_the_gpu_for_one_run_and_two_crashes_for_good() {
     let crashed = |reason: &Reason| *reason == Reason::CrashedLastRun;
     for always in [false, true] {
         let in_use = machine.devices().begin(&gpu).expect("marked");
-        // Of a process that lives, nothing is concluded.
+        // A running process does not count as a crash.
         assert!(machine.choose("auto").gpu.is_some());
         drop(in_use);
         let key = serde_json::to_vec(&GpuKey::of(&gpu)).expect("plain data");

@@ -13,10 +13,10 @@ pub struct Verdict {
     /// The GPU.
     #[serde(flatten)]
     pub gpu: Gpu,
-    /// Whether the model runs on it, and the reason.
+    /// The reason for running the model on it, or for rejecting it.
     #[serde(flatten, serialize_with = "usable_and_reason")]
     pub result: Result<Reason, Rejection>,
-    /// Why the last load of the model did not fit; a sentence.
+    /// Reason for which the last load of the model did not fit; a sentence.
     #[serde(rename = "without")]
     pub last_load: Option<String>,
     /// Bug report, if it is faulty.
@@ -54,7 +54,7 @@ impl Verdict {
         }
     }
 
-    /// Whether the model runs on it.
+    /// Returns whether the model runs on it.
     pub fn is_usable(&self) -> bool {
         self.result.is_ok()
     }
@@ -96,7 +96,7 @@ pub struct Trial<'a> {
     pub threads: Option<usize>,
     /// Level and threads of the CPU.
     pub cpu: String,
-    /// Whether a GPU must be faster than the CPU.
+    /// True if a GPU must be faster than the CPU.
     pub automatic: bool,
 }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::*;
 use crate::faulty_gpu::{Fault as Injected, Faulty, device};
 
-/// Whether a fault is the expected one.
+/// Predicate for the expected fault.
 type IsExpected<'a> = &'a dyn Fn(&Fault) -> bool;
 
 fn request() -> CheckRequest {
