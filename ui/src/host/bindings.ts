@@ -201,9 +201,9 @@ export type AnswerStats = {
 	device: string,
 } & Stats;
 
-/**  Whether a file is one that the manifest describes. */
+/**  Comparison of a file with the manifest. */
 export type Authenticity = 
-/**  No entry has its size, or the one that has it another SHA-256. */
+/**  No entry has its size, or the one with this size has another SHA-256. */
 "unlisted" | 
 /**  An entry has its size; its SHA-256 is not computed yet. */
 "unchecked" | 
@@ -507,7 +507,7 @@ export type Device = {
 	report: string | null,
 };
 
-/**  How far a download is. */
+/**  Progress of a download. */
 export type DownloadState = 
 /**  Bytes are arriving. */
 { state: "running"; 
@@ -519,7 +519,7 @@ total: number | null;
 bytesPerSecond: number | null; 
 /**  Seconds that are left at this rate. */
 secondsLeft: number | null } | 
-/**  The connection is lost, and is tried again. */
+/**  The connection is lost, and is being retried. */
 { state: "waiting"; 
 /**  Bytes that are here. */
 done: number; 
@@ -601,13 +601,13 @@ export type FailureCode =
 /**  Any other kind: the message says everything. */
 "other";
 
-/**  Whether a model suits this computer. */
+/**  Fit of a model to this computer. */
 export type Fit = 
 /**  It fits in the free memory. */
 "fits" | 
-/**  It does, and writes slower than people read. */
+/**  It fits, but is slower than people read. */
 "slow" | 
-/**  It does not. */
+/**  It does not fit. */
 "does-not-fit";
 
 /**  A folder of chats. */
@@ -623,17 +623,17 @@ export type Folder = {
 /**  Names a folder. */
 export type FolderId = number;
 
-/**  What running a model takes, and how fast it writes. */
+/**  Expected memory and speed of a model. */
 export type Forecast = {
 	/**  Tokens of context that it would be opened with. */
 	contextLength: number,
 	/**  Memory of weights, KV cache and scratch at that context. */
 	memoryBytes: number,
-	/**  Whether that suits this computer. */
+	/**  Fit to this computer. */
 	fit: Fit,
-	/**  Tokens that it writes per second. */
+	/**  Decoding rate in tokens per second. */
 	tokensPerSecond: number | null,
-	/**  Whether that was measured with this very file under the present settings, or is estimated. */
+	/**  True if the rate was measured with this very file under the present settings; false if it is estimated. */
 	measured: boolean,
 };
 
@@ -766,37 +766,37 @@ export type ModelCheckStep =
 
 /**  A model on the models page: known, found on this computer, opened before, or being downloaded. */
 export type ModelEntry = {
-	/**  Names the entry: the path of a file that is here, else the manifest's file name, else the address. */
+	/**  Id of the entry: the path of a file on this computer, else the manifest's file name, else the address. */
 	id: string,
 	/**  The model's name, such as `SmolLM3-3B`. */
 	name: string,
-	/**  The quantisation mix, such as `Q4_K_M`; empty where it is not known yet. */
+	/**  Quantisation mix, such as `Q4_K_M`; empty if not known yet. */
 	quantisation: string,
-	/**  Size of the file; 0 where it is not known yet. */
+	/**  Size of the file; 0 if not known yet. */
 	bytes: number,
 	/**  SPDX expression of its licence. */
 	licence: string | null,
-	/**  Address of the page that it comes from. */
+	/**  Address of its page. */
 	source: string | null,
-	/**  Address that it is downloaded from. */
+	/**  Address of its download. */
 	address: string | null,
 	/**  Path, if the file is on this computer. */
 	file: string | null,
-	/**  Where that is. */
+	/**  Place of that path. */
 	place: ModelPlace | null,
-	/**  Whether it is the file that the manifest describes. */
+	/**  Comparison with the manifest. */
 	authenticity: Authenticity,
-	/**  Bytes that are verified so far, while its SHA-256 is computed or waits for that. */
+	/**  Bytes verified so far, while its SHA-256 is being computed or is pending. */
 	verifiedBytes: number | null,
-	/**  Why it cannot be opened, in a sentence. */
+	/**  Reason why it cannot be opened, in a sentence. */
 	problem: string | null,
-	/**  What else there is to know of it, in a sentence. */
+	/**  Additional note, in a sentence. */
 	note: string | null,
-	/**  What running it would take. */
+	/**  Expected memory and speed. */
 	forecast: Forecast | null,
-	/**  How far its download is. */
+	/**  Progress of its download. */
 	download: DownloadState | null,
-	/**  Whether it is the model that newcomers are offered. */
+	/**  True for the model that newcomers are offered. */
 	recommended: boolean,
 };
 
@@ -836,19 +836,19 @@ export type ModelInfo = {
 export type ModelList = {
 	/**  The models: known ones in the order of the manifest, then the other files, then the demo model. */
 	entries: ModelEntry[],
-	/**  Whether folders are being searched. */
+	/**  True while folders are being searched. */
 	scanning: boolean,
-	/**  The folder into which models are downloaded. */
+	/**  Folder for downloads. */
 	folder: string,
-	/**  Bytes that are free there. */
+	/**  Free bytes there. */
 	freeBytes: number | null,
 };
 
-/**  Where a model file is. */
+/**  Places of model files. */
 export type ModelPlace = 
 /**  A file that was opened, and is in none of the other places. */
 "opened" | 
-/**  It comes with the app. */
+/**  The app itself. */
 "demo-model" | 
 /**  A folder of the app: the one that the user has set for downloads, or the one beside the chats. */
 "goldcrest" | 
@@ -858,7 +858,7 @@ export type ModelPlace =
 "lm-studio" | 
 /**  Jan's models. */
 "jan" | 
-/**  The cache that llama.cpp had of its own. */
+/**  The former cache of llama.cpp. */
 "llama-cpp" | 
 /**  GPT4All's models. */
 "gpt4-all" | 

@@ -1,4 +1,4 @@
-//! The entries of the models page, from all that is known.
+//! The entries of the models page, assembled from all sources.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use crate::search::FoundFile;
 use crate::stamp::FileStamp;
 use crate::wire::{Authenticity, DownloadState, ModelEntry};
 
-/// The name under which the manifest describes the model whose shape is known without a file.
+/// Name under which the manifest describes the model whose shape is known without a file.
 const SMOLLM3_3B: &str = "SmolLM3-3B";
 
 /// A download under way or interrupted.
@@ -23,7 +23,7 @@ pub struct ListedDownload {
     pub file: String,
     /// The address.
     pub url: String,
-    /// How far it is.
+    /// Progress of the download.
     pub state: DownloadState,
 }
 
@@ -32,25 +32,25 @@ pub struct ListedDownload {
 pub struct OpenFile {
     /// Its path, as it was opened.
     pub path: PathBuf,
-    /// Its context, in tokens.
+    /// Length of its context, in tokens.
     pub context_length: usize,
 }
 
-/// All that the entries are made from.
+/// Sources of the entries.
 pub struct EntrySources<'a> {
     /// The known models.
     pub manifest: &'a Manifest,
     /// The files on this computer.
     pub found: &'a [FoundFile],
-    /// What was found out about them.
+    /// Cached facts about them.
     pub facts: &'a Facts,
     /// This computer and the settings.
     pub machine: &'a Machine,
-    /// What rates are kept under: the device, the CPU and the threads that are set.
+    /// Key of the rates: the device, the CPU and the requested threads.
     pub machine_name: &'a str,
     /// The file that is open, if one is.
     pub open: Option<&'a OpenFile>,
-    /// Files whose SHA-256 is computed or is to be, with the bytes that are read so far.
+    /// Files whose SHA-256 is being computed or is pending, with the bytes read so far.
     pub hashing: &'a HashMap<FileStamp, u64>,
     /// Downloads by the ids of their entries.
     pub downloads: &'a BTreeMap<String, ListedDownload>,
@@ -58,14 +58,14 @@ pub struct EntrySources<'a> {
     pub endpoint: &'a str,
 }
 
-/// The id of the entry of a file that is here.
+/// Returns the id of the entry of a file on this computer.
 pub fn id_of(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }
 
 impl EntrySources<'_> {
-    /// Known models in the order of the manifest, each as the files that are here or as what can be downloaded; then the
-    /// other files, typed addresses, and the demo model.
+    /// Returns the known models in the order of the manifest, each as its files on this computer or as a download; then
+    /// the other files, typed addresses, and the demo model.
     pub fn entries(&self) -> Vec<ModelEntry> {
         let files: Vec<_> = (self.found.iter())
             .map(|file| (file, self.identity(file)))
@@ -74,10 +74,10 @@ impl EntrySources<'_> {
         for known in self.manifest.downloadable() {
             let here = files.iter().filter(|(_, it)| it.known == Some(known));
             let is_here = here.clone().any(|(file, it)| {
-                // As long as it is not verified, it may turn out to be damaged, and its drive may not answer.
+                // Until it is verified it may turn out to be damaged, and its drive may not answer.
                 file.header.is_ok() && it.authenticity == Authenticity::Official
             });
-            // A download goes on, or waits, though a copy has turned up elsewhere.
+            // A download continues, or stays paused, though a copy has turned up elsewhere.
             if !is_here || self.downloads.contains_key(&known.file) {
                 entries.push(self.known_entry(known));
             }
@@ -94,7 +94,7 @@ impl EntrySources<'_> {
         entries
     }
 
-    /// Which known model a file is.
+    /// Identifies the known model of a file.
     fn identity(&self, file: &FoundFile) -> Identity<'_> {
         let mut same_size = (self.manifest.models.iter())
             .filter(|known| known.bytes == file.stamp.bytes)
@@ -186,7 +186,7 @@ impl EntrySources<'_> {
         }
     }
 
-    /// Downloads of addresses that were typed in.
+    /// Returns the downloads of typed addresses.
     fn typed_entries(&self) -> impl Iterator<Item = ModelEntry> {
         let is_typed = |id: &str| self.manifest.by_file(id).is_none();
         let typed = self.downloads.iter().filter(move |(id, _)| is_typed(id));
@@ -211,7 +211,7 @@ impl EntrySources<'_> {
     }
 }
 
-/// Which known model a file is, and how sure that is.
+/// Known model of a file, and how certain that is.
 struct Identity<'a> {
     known: Option<&'a KnownModel>,
     authenticity: Authenticity,
@@ -238,13 +238,13 @@ fn total_of(state: &DownloadState) -> u64 {
     }
 }
 
-/// The page of the repository that an address leads into, on the hub or a mirror of it.
+/// Returns the page of the repository of an address, on the hub or a mirror of it.
 fn page_of_address(address: &str) -> Option<String> {
     let (page, _) = address.split_once("/resolve/")?;
     Some(page.to_owned())
 }
 
-/// The page of the repository whose folder of the hub's cache a file is in: `models--OWNER--NAME`.
+/// Returns the page of the repository whose folder in the hub's cache contains a file: `models--OWNER--NAME`.
 fn page_of_cached(file: &FoundFile) -> Option<String> {
     if file.place != ModelPlace::HuggingFace {
         return None;

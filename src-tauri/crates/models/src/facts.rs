@@ -1,4 +1,4 @@
-//! What was found out about model files and this computer: a file in the data folder, which may be deleted.
+//! Facts about model files and this computer: a cache in the data folder, which may be deleted.
 
 use std::collections::HashMap;
 use std::fs;
@@ -10,10 +10,10 @@ use system::private;
 
 use crate::stamp::FileStamp;
 
-/// Most files that are kept; those that were used longest ago go first.
+/// Maximum files in the cache; the least recently used are removed first (LRU).
 const MAX_FILES: usize = 200;
 
-/// What is known of one file.
+/// Facts about one file.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct FileFacts {
     /// Its SHA-256, once that is computed.
@@ -21,10 +21,10 @@ pub struct FileFacts {
     /// The rate of its last long answer.
     #[serde(default)]
     pub rate: Option<WritingRate>,
-    /// The path by which it was opened, if it was.
+    /// Path by which it was opened, if it was.
     #[serde(default)]
     pub opened_as: Option<PathBuf>,
-    /// Counts up with each change, over all files.
+    /// Counter of changes over all files, for the LRU order.
     #[serde(default)]
     last_use: u64,
 }
@@ -32,22 +32,22 @@ pub struct FileFacts {
 /// A rate at which a model has written.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WritingRate {
-    /// The device, the CPU and the threads that were asked for: under others the model has another rate.
+    /// Device, CPU and requested threads: under others the model has another rate.
     pub machine: String,
     /// Tokens per second.
     pub tokens_per_second: f64,
 }
 
-/// How fast memory is read.
+/// Read bandwidth of the memory.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Bandwidth {
-    /// The CPU and the threads that it was measured with.
+    /// CPU and threads of the measurement.
     pub machine: String,
     /// Bytes per second.
     pub bytes_per_second: f64,
 }
 
-/// All that is known, in memory, and on the disk as far as paths can be written there.
+/// All facts, in memory, and on the disk except for paths that cannot be written there.
 #[derive(Debug, Default)]
 pub struct Facts {
     file: PathBuf,
@@ -77,7 +77,7 @@ struct StoredFile {
     bytes: u64,
     modified: u64,
     inode: u64,
-    /// Those of `more`.
+    /// Inodes of `more`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     more_inodes: Vec<u64>,
     #[serde(flatten)]
@@ -85,7 +85,7 @@ struct StoredFile {
 }
 
 impl Facts {
-    /// Those in `file`. Where it cannot be read there are none, and they are found out again.
+    /// Reads the facts in `file`. If it cannot be read there are none, and they are recomputed.
     pub fn read(file: &Path) -> Facts {
         let text = fs::read(file).unwrap_or_default();
         let stored: StoredFacts = serde_json::from_slice(&text).unwrap_or_default();
@@ -104,19 +104,19 @@ impl Facts {
         }
     }
 
-    /// What is known of the file with this stamp. Of a file that has changed nothing is.
+    /// Returns the facts about the file with this stamp. A changed file has none.
     pub fn of(&self, stamp: &FileStamp) -> Option<&FileFacts> {
         self.files.get(stamp)
     }
 
-    /// The path of every file that was opened, as it was opened.
+    /// Returns the path of every file that was opened, as it was opened.
     pub fn opened(&self) -> impl Iterator<Item = &Path> {
         (self.files.values()).filter_map(|facts| facts.opened_as.as_deref())
     }
 
-    /// Changes what is known of a file, and writes it.
+    /// Changes the facts about a file, and writes them.
     pub fn update(&mut self, stamp: &FileStamp, change: impl FnOnce(&mut FileFacts)) {
-        // Of a path only what is there now is kept.
+        // For each path only the present file is kept.
         (self.files).retain(|known, _| known.path != stamp.path || known == stamp);
         self.uses += 1;
         let facts = self.files.entry(stamp.clone()).or_default();
@@ -132,28 +132,29 @@ impl Facts {
         self.save();
     }
 
-    /// Bytes per second from memory, if they were measured with this `machine`.
+    /// Returns the bytes per second from memory, if they were measured with this `machine`.
     pub fn bandwidth(&self, machine: &str) -> Option<f64> {
         self.bandwidth.as_ref()?.of(machine)
     }
 
-    /// Bytes per second that a model has read on this `machine` while it wrote, if the last one did so there.
+    /// Returns the bytes per second that a model has read on this `machine` while it decoded, if the last one did so
+    /// there.
     pub fn reached(&self, machine: &str) -> Option<f64> {
         self.reached.as_ref()?.of(machine)
     }
 
-    /// Keeps what a model has reached.
+    /// Stores the bandwidth that a model has reached.
     pub fn set_reached(&mut self, reached: Bandwidth) {
         self.reached = Some(reached);
         self.save();
     }
 
-    /// The folder of downloads that the user has set in the app, for commands, which do not read the settings.
+    /// Returns the download folder that the user has set in the app, for commands, which do not read the settings.
     pub fn folder(&self) -> Option<&Path> {
         self.folder.as_deref()
     }
 
-    /// Keeps that folder.
+    /// Stores that folder.
     pub fn set_folder(&mut self, folder: Option<&Path>) {
         if self.folder.as_deref() != folder {
             self.folder = folder.map(Path::to_owned);
@@ -161,13 +162,13 @@ impl Facts {
         }
     }
 
-    /// Keeps a measurement.
+    /// Stores a measurement.
     pub fn set_bandwidth(&mut self, bandwidth: Bandwidth) {
         self.bandwidth = Some(bandwidth);
         self.save();
     }
 
-    /// What cannot be written is found out again after the next start.
+    /// Writes the file. On failure the facts are recomputed after the next start.
     fn save(&self) {
         if let Err(error) = self.write() {
             tracing::warn!(file = %self.file.display(), %error, "what is known of models was not saved");
@@ -187,7 +188,7 @@ impl Facts {
 }
 
 impl FileFacts {
-    /// Tokens per second of its last long answer, if that was written on this `machine`.
+    /// Returns the tokens per second of its last long answer, if that was written on this `machine`.
     pub fn measured(&self, machine: &str) -> Option<f64> {
         let rate = self.rate.as_ref()?;
         (rate.machine == machine).then_some(rate.tokens_per_second)
@@ -205,7 +206,7 @@ impl Bandwidth {
 }
 
 impl StoredFile {
-    /// None where a path is not UTF-8, which JSON cannot hold.
+    /// Returns `None` if a path is not UTF-8, which JSON cannot hold.
     fn of((stamp, facts): (&FileStamp, &FileFacts)) -> Option<StoredFile> {
         let opened_as = facts.opened_as.as_deref();
         let more = stamp.more.iter();

@@ -1,4 +1,4 @@
-//! What running a model would take on this computer.
+//! Forecast of memory and speed of a model on this computer.
 
 use engine::{ContextMemory, Footprint, LoadOptions};
 
@@ -6,26 +6,26 @@ use crate::wire::{Fit, Forecast};
 
 /// Share of the memory bandwidth that decoding reaches: the median of this project's bench records.
 const BANDWIDTH_SHARE: f64 = 0.75;
-/// Bytes of weights below which caches hold a good part of them, so that the memory's bandwidth says nothing.
+/// Bytes of weights below which caches hold a good part of them, so that the memory's bandwidth is no estimate.
 const WITHIN_CACHES: u64 = 256 << 20;
 /// Tokens per second below which people read faster than the model writes.
 const READING_RATE: f64 = 5.0;
 
-/// What a forecast depends on beside the model.
+/// Parameters of a forecast beside the model.
 #[derive(Debug, Clone)]
 pub struct Machine {
     /// The settings with which a model is opened.
     pub options: LoadOptions,
-    /// Memory that is free, or would be once the open model is closed, in bytes.
+    /// Bytes of memory that are free, or would be once the open model is closed.
     pub available: Option<u64>,
-    /// Bytes per second from memory with the threads of the settings; none where models run on a GPU.
+    /// Bytes per second from memory with the threads of the settings; `None` if models run on a GPU.
     pub bandwidth: Option<f64>,
-    /// Bytes of weights per second that the last model to write a long answer under these settings has read.
+    /// Bytes of weights per second that the last model with a long answer under these settings has read.
     pub reached: Option<f64>,
 }
 
 impl Machine {
-    /// The forecast of a model. `measured`: tokens per second that this very file has written.
+    /// Returns the forecast of a model. `measured`: tokens per second of this very file.
     pub fn forecast(&self, footprint: &Footprint, measured: Option<f64>) -> Forecast {
         self.forecast_with(
             footprint.memory(&self.options, self.available),
@@ -34,7 +34,7 @@ impl Machine {
         )
     }
 
-    /// The forecast of the model that is open with a context of `tokens`: that it fits is known.
+    /// Returns the forecast of the open model with a context of `tokens`, which is known to fit.
     pub fn forecast_open(
         &self,
         footprint: &Footprint,
@@ -49,7 +49,8 @@ impl Machine {
         self.forecast_with(memory, footprint, measured)
     }
 
-    /// The bytes of weights that a model reads in a second at this rate; none of a small one, which caches hold.
+    /// Returns the bytes of weights that a model reads per second at this rate; `None` for a small one, which caches
+    /// hold.
     pub fn reached_by(footprint: &Footprint, tokens_per_second: f64) -> Option<f64> {
         let per_token = footprint.bytes_per_token;
         (per_token > WITHIN_CACHES).then_some(tokens_per_second * per_token as f64)
@@ -174,7 +175,7 @@ mod tests {
         small.bytes_per_token = 4_000_000;
         let small = machine(8 * GB, Some(48e9)).forecast(&small, None);
         assert_eq!(small.tokens_per_second, None, "it is in the caches");
-        // Where the system had no memory for the measurement.
+        // The system had no memory for the measurement.
         let none = forecast(8 * GB, Some(f64::NAN), None);
         assert_eq!((none.tokens_per_second, none.fit), (None, Fit::Fits));
     }

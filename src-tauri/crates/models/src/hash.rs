@@ -10,12 +10,12 @@ use crate::stamp::FileStamp;
 
 const CHUNK: usize = 1 << 20;
 
-/// The SHA-256 of the file with this stamp, or of its files one behind the other, in hexadecimal digits; `None` where the file
-/// is no longer the one of the stamp: a file that changes while it is read has no hash. `on_progress` is given the number of
-/// bytes that were read so far.
+/// Computes the SHA-256 of the file with this stamp, or of its parts one after another, in hexadecimal digits; `None`
+/// if the file no longer matches the stamp: a file that changes while it is read has no hash. `on_progress` receives
+/// the number of bytes read so far.
 ///
 /// # Errors
-/// When it cannot be read to its end.
+/// Fails if it cannot be read to its end.
 pub fn sha256(stamp: &FileStamp, on_progress: &mut dyn FnMut(u64)) -> io::Result<Option<String>> {
     let files = stamp
         .files()
@@ -52,7 +52,7 @@ pub fn sha256(stamp: &FileStamp, on_progress: &mut dyn FnMut(u64)) -> io::Result
     Ok(unchanged.then(|| format!("{:x}", hash.finalize())))
 }
 
-/// Lets every other thread go first. Elsewhere than on Linux a priority belongs to the whole process.
+/// Yields to every other thread. Except on Linux a priority belongs to the whole process.
 pub fn lower_priority() {
     #[cfg(target_os = "linux")]
     if let Err(error) = rustix::process::setpriority_process(None, 19) {

@@ -1,6 +1,6 @@
-//! Known models, model files on this computer, and what running each would take.
+//! Known models, model files on this computer, and forecasts of memory and speed.
 //!
-//! Nothing here opens a socket: a model is downloaded by another program.
+//! Nothing here opens a socket: another program downloads models.
 
 #![warn(missing_docs)]
 

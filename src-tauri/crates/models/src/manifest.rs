@@ -7,11 +7,11 @@ const EMBEDDED: &str = include_str!("../../../../models/manifest.json");
 /// The known models, in the order in which they are offered.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 pub struct Manifest {
-    /// Each is one file.
+    /// Models; each is one file.
     pub models: Vec<KnownModel>,
 }
 
-/// A model file of which size and SHA-256 are known.
+/// A model file whose size and SHA-256 are known.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KnownModel {
@@ -27,19 +27,19 @@ pub struct KnownModel {
     pub quantisation: String,
     /// SPDX expression of its licence.
     pub licence: String,
-    /// Where it comes from, in words.
+    /// Its origin, in words.
     pub source: String,
-    /// Its repository on Hugging Face, `owner/name`; `None`: it is not downloaded.
+    /// Its repository on Hugging Face, `owner/name`; `None` if it is not downloaded.
     pub repository: Option<String>,
-    /// The commit of the repository, 40 hexadecimal digits; there with a repository.
+    /// The commit of the repository, 40 hexadecimal digits; set with a repository.
     pub revision: Option<String>,
-    /// The public sources beside the repository that name the same size and SHA-256, for those who change the list. A test
-    /// of the list wants two.
+    /// Public sources beside the repository that give the same size and SHA-256, for those who change the list. A test
+    /// of the list requires two.
     #[serde(default)]
     pub confirmed: Vec<String>,
 }
 
-/// Why a manifest is not used.
+/// Reasons for rejecting a manifest.
 #[derive(Debug, thiserror::Error)]
 pub enum ManifestError {
     /// It is not JSON of this form.
@@ -56,15 +56,15 @@ pub enum ManifestError {
 }
 
 impl Manifest {
-    /// The manifest that is compiled in. A test parses it, so it is never empty.
+    /// Returns the manifest that is compiled in. A test parses it, so it is never empty.
     pub fn embedded() -> Manifest {
         Manifest::parse(EMBEDDED).unwrap_or_default()
     }
 
-    /// Reads a manifest and checks its values.
+    /// Parses a manifest and checks its values.
     ///
     /// # Errors
-    /// The first value that cannot be right.
+    /// Returns the first invalid value.
     pub fn parse(json: &str) -> Result<Manifest, ManifestError> {
         let manifest: Manifest = serde_json::from_str(json)?;
         for model in &manifest.models {
@@ -76,38 +76,38 @@ impl Manifest {
         Ok(manifest)
     }
 
-    /// The model whose file has this name, as `goldcrest fetch` and the page name it.
+    /// Returns the model whose file has this name, as `goldcrest fetch` and the page name it.
     pub fn by_file(&self, file: &str) -> Option<&KnownModel> {
         self.models.iter().find(|model| model.file == file)
     }
 
-    /// Whether a file of this size may be one of the models.
+    /// Returns whether a file of this size may be one of the models.
     pub fn has_size(&self, bytes: u64) -> bool {
         self.models.iter().any(|model| model.bytes == bytes)
     }
 
-    /// The models that can be downloaded, the recommended one first.
+    /// Returns the models that can be downloaded, the recommended one first.
     pub fn downloadable(&self) -> impl Iterator<Item = &KnownModel> {
         self.models
             .iter()
             .filter(|model| model.repository.is_some())
     }
 
-    /// The model that newcomers are offered.
+    /// Returns the model that newcomers are offered.
     pub fn recommended(&self) -> Option<&KnownModel> {
         self.downloadable().next()
     }
 }
 
 impl KnownModel {
-    /// The address that it is downloaded from: at the hub, or at a mirror of it.
+    /// Returns the address of the download: at the hub, or at a mirror of it.
     pub fn address(&self, endpoint: &str) -> Option<String> {
         let (repository, revision) = self.hub()?;
         let file = &self.file;
         Some(format!("{endpoint}/{repository}/resolve/{revision}/{file}"))
     }
 
-    /// The address of the page about it.
+    /// Returns the address of the page about it.
     pub fn page(&self) -> Option<String> {
         let (repository, revision) = self.hub()?;
         let file = &self.file;
@@ -116,12 +116,12 @@ impl KnownModel {
         ))
     }
 
-    /// Its repository and the commit of that.
+    /// Returns its repository and the commit.
     pub fn hub(&self) -> Option<(&str, &str)> {
         self.repository.as_deref().zip(self.revision.as_deref())
     }
 
-    /// What of it cannot be right. A file's name becomes a path, so it may not lead elsewhere.
+    /// Returns the first invalid value. A file's name becomes a path, so it may not lead elsewhere.
     fn problem(&self) -> Option<&'static str> {
         let is_hex = |text: &str, digits| {
             text.len() == digits && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
@@ -176,7 +176,7 @@ mod tests {
         );
     }
 
-    /// A sound manifest of one model, in which `from` is replaced.
+    /// Parses a valid manifest of one model, in which `from` is replaced.
     fn changed(from: &str, to: &str) -> Result<Manifest, ManifestError> {
         let sha256 = "a".repeat(64);
         let revision = "b".repeat(40);

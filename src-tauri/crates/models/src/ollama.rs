@@ -30,12 +30,12 @@ struct OllamaLayer {
     digest: String,
 }
 
-/// The model file that a manifest names, where the path is one of a manifest.
+/// Returns the model file that a manifest names, if the path is one of a manifest.
 pub(crate) fn model_of(manifest: &Path) -> Option<PathBuf> {
     let read: OllamaManifest = serde_json::from_str(&read_small(manifest)?).ok()?;
     let layer = read.layers.into_iter().find(|it| it.media_type == MODEL)?;
     let hash = layer.digest.strip_prefix("sha256:")?;
-    // A digest is a part of a path here, and may be anything.
+    // A digest becomes a part of a path here, and may be anything.
     if hash.len() != 64 || !hash.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return None;
     }

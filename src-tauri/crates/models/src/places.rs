@@ -8,14 +8,14 @@ use serde::Serialize;
 use crate::ollama;
 use crate::small_file::read_small;
 
-/// Where a model file is.
+/// Places of model files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[cfg_attr(feature = "specta", derive(specta::Type))]
 #[serde(rename_all = "kebab-case")]
 pub enum ModelPlace {
     /// A file that was opened, and is in none of the other places.
     Opened,
-    /// It comes with the app.
+    /// The app itself.
     DemoModel,
     /// A folder of the app: the one that the user has set for downloads, or the one beside the chats.
     Goldcrest,
@@ -25,7 +25,7 @@ pub enum ModelPlace {
     LmStudio,
     /// Jan's models.
     Jan,
-    /// The cache that llama.cpp had of its own.
+    /// The former cache of llama.cpp.
     LlamaCpp,
     /// GPT4All's models.
     Gpt4All,
@@ -36,7 +36,7 @@ pub enum ModelPlace {
 }
 
 impl ModelPlace {
-    /// Its name, as users know it.
+    /// Returns its name, as users know it.
     pub fn name(self) -> &'static str {
         match self {
             ModelPlace::Opened => "opened",
@@ -60,18 +60,18 @@ pub struct UserFolders {
     pub home: PathBuf,
     /// Application data: `~/.local/share`, `~/Library/Application Support`, `%APPDATA%`.
     pub data: PathBuf,
-    /// Application data of this computer: as `data`, but `%LOCALAPPDATA%`.
+    /// Application data of this computer: like `data`, but `%LOCALAPPDATA%`.
     pub local_data: PathBuf,
     /// Settings: `~/.config`, `~/Library/Application Support`, `%APPDATA%`.
     pub config: PathBuf,
     /// Caches: `~/.cache`, `~/Library/Caches`, `%LOCALAPPDATA%`.
     pub cache: PathBuf,
-    /// Downloads, by the name that they have in the user's language.
+    /// Downloads, by their name in the user's language.
     pub downloads: Option<PathBuf>,
 }
 
 impl UserFolders {
-    /// Those of this user; `None` where there is no home folder.
+    /// Returns the folders of this user; `None` if there is no home folder.
     pub fn of_user() -> Option<UserFolders> {
         let base = directories::BaseDirs::new()?;
         let user = directories::UserDirs::new();
@@ -87,25 +87,25 @@ impl UserFolders {
     }
 }
 
-/// The folder of downloads that the desktop names, else the one of the usual name: a Linux desktop names none until the
+/// Returns the download folder of the desktop, else the one with the usual name: a Linux desktop names none until the
 /// user's folders were set up.
 fn downloads(named: Option<PathBuf>, home: &Path) -> Option<PathBuf> {
     named.or_else(|| Some(home.join("Downloads")).filter(|usual| usual.is_dir()))
 }
 
-/// A folder to be searched, with the folders below it.
+/// A folder to search, with its subfolders.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct SearchFolder {
-    /// What it is.
+    /// Kind of the folder.
     pub place: ModelPlace,
     /// Its path.
     pub path: PathBuf,
-    /// How many levels of folders below it are searched.
+    /// Levels of subfolders to search.
     pub depth: usize,
 }
 
-/// All folders in which a model file may be; many do not exist. `own` are folders of the app, `hub` the cache of the
-/// Hugging Face hub. Reads the settings of other programs.
+/// Returns all folders in which a model file may be; many do not exist. `own` are folders of the app, `hub` the cache
+/// of the Hugging Face hub. Reads the settings of other programs.
 pub fn search_folders(
     user: &UserFolders,
     environment: &dyn Fn(&str) -> Option<OsString>,
@@ -120,7 +120,7 @@ pub fn search_folders(
     }
     let jan = jan(user, environment);
     add(ModelPlace::Jan, jan.join("llamacpp").join("models"), 4);
-    // Where earlier versions of Jan kept them.
+    // Used by earlier versions of Jan.
     add(ModelPlace::Jan, jan.join("models"), 4);
     let llama_cpp = path_of(environment("LLAMA_CACHE"));
     let llama_cpp = llama_cpp.unwrap_or_else(|| user.cache.join("llama.cpp"));
@@ -138,7 +138,7 @@ pub fn search_folders(
     folders
 }
 
-/// Those of [`search_folders`] that no setting of another program names.
+/// Returns the folders of [`search_folders`] that no setting of another program names.
 pub fn own_folders(hub: &Path, own: &[PathBuf]) -> Vec<SearchFolder> {
     let mut folders = Vec::new();
     for folder in own {
@@ -149,7 +149,7 @@ pub fn own_folders(hub: &Path, own: &[PathBuf]) -> Vec<SearchFolder> {
     folders
 }
 
-/// Adds a folder. One of the app that is another program's, too, is searched as that program's.
+/// Adds a folder. A folder of the app that also belongs to another program is searched as that program's.
 fn add_folder(folders: &mut Vec<SearchFolder>, place: ModelPlace, path: PathBuf, depth: usize) {
     match folders.iter_mut().find(|known| known.path == path) {
         Some(known) => {
@@ -163,8 +163,8 @@ fn add_folder(folders: &mut Vec<SearchFolder>, place: ModelPlace, path: PathBuf,
     }
 }
 
-/// LM Studio's folder of models, which `settings.json` in its home folder names once it is moved. Its home folder is
-/// named by `~/.lmstudio-home-pointer`, and was `~/.cache/lm-studio` before version 0.3.6.
+/// Returns LM Studio's folder of models, which `settings.json` in its home folder names once it is moved. Its home
+/// folder is named by `~/.lmstudio-home-pointer`, and was `~/.cache/lm-studio` before version 0.3.6.
 fn lm_studio(user: &UserFolders) -> Vec<PathBuf> {
     let pointer = read_small(&user.home.join(".lmstudio-home-pointer"));
     let pointed = pointer.and_then(|text| path_of(Some(text.lines().next()?.trim().into())));
@@ -183,7 +183,8 @@ fn lm_studio(user: &UserFolders) -> Vec<PathBuf> {
     folders
 }
 
-/// Jan's folder of data: `JAN_DATA_FOLDER`, else the one that `settings.json` in its folder names, else `data` there.
+/// Returns Jan's data folder: `JAN_DATA_FOLDER`, else the one that `settings.json` in its folder names, else `data`
+/// there.
 fn jan(user: &UserFolders, environment: &dyn Fn(&str) -> Option<OsString>) -> PathBuf {
     let own = user.data.join("Jan");
     path_of(environment("JAN_DATA_FOLDER"))
@@ -192,7 +193,7 @@ fn jan(user: &UserFolders, environment: &dyn Fn(&str) -> Option<OsString>) -> Pa
         .unwrap_or_else(|| own.join("data"))
 }
 
-/// GPT4All's folder of models: `modelPath` in its settings, and the default.
+/// Returns GPT4All's folder of models: `modelPath` in its settings, and the default.
 fn gpt4all(user: &UserFolders) -> Vec<PathBuf> {
     let settings = read_small(&user.config.join("nomic.ai").join("GPT4All.ini"));
     let line = settings.as_deref().and_then(|text| {
@@ -204,7 +205,7 @@ fn gpt4all(user: &UserFolders) -> Vec<PathBuf> {
     moved.into_iter().chain([default]).collect()
 }
 
-/// Ollama's folders of models: `OLLAMA_MODELS`, the user's own, and that of its service on Linux.
+/// Returns Ollama's folders of models: `OLLAMA_MODELS`, the user's own, and that of its service on Linux.
 fn ollama(user: &UserFolders, environment: &dyn Fn(&str) -> Option<OsString>) -> Vec<PathBuf> {
     let named = path_of(environment("OLLAMA_MODELS"));
     let own = user.home.join(".ollama").join("models");
@@ -216,7 +217,7 @@ fn path_of(text: Option<OsString>) -> Option<PathBuf> {
     text.filter(|text| !text.is_empty()).map(PathBuf::from)
 }
 
-/// The path under `key` of a JSON file.
+/// Returns the path under `key` of a JSON file.
 fn json_path(file: &Path, key: &str) -> Option<PathBuf> {
     let json: serde_json::Value = serde_json::from_str(&read_small(file)?).ok()?;
     path_of(Some(json.get(key)?.as_str()?.into()))
@@ -247,7 +248,7 @@ mod tests {
         fs::write(file, text).expect("written");
     }
 
-    /// The paths of a place, relative to the home folder where they are in it.
+    /// Returns the paths of a place, relative to the home folder if they are in it.
     fn paths(home: &TempDir, place: ModelPlace, variables: &[(&str, &str)]) -> Vec<String> {
         let environment = |name: &str| {
             let found = variables.iter().find(|(variable, _)| *variable == name);

@@ -1,4 +1,4 @@
-//! Finds model files on this computer: headers only, in bounded time, on threads of its own.
+//! Finds model files on this computer: headers only, in bounded time, on separate threads.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::io;
@@ -18,27 +18,27 @@ use crate::stamp::{FileStamp, drive_of};
 /// A SmolLM3 file on this computer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FoundFile {
-    /// Its path, by which it is shown and opened: in the hub's cache that of the snapshot, which has the file's name,
-    /// and not that of the blob, to which the snapshot is a link.
+    /// Path by which it is shown and opened: in the hub's cache that of the snapshot, a link that has the file's name,
+    /// and not that of the blob.
     pub path: PathBuf,
-    /// Where that is.
+    /// Place of that path.
     pub place: ModelPlace,
     /// The file behind the path.
     pub stamp: FileStamp,
-    /// The drive that it lies on, by its number of this session; 0 where drives have none.
+    /// Number of its drive in this session; 0 if drives have none.
     pub drive: u64,
-    /// What its header says, or why it cannot be opened, in a sentence.
+    /// Its header, or the reason why it cannot be opened, in a sentence.
     pub header: Result<ModelHeader, String>,
 }
 
-/// Where a search ends, whatever it has found.
+/// Limits of a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SearchLimits {
-    /// Entries of folders that are looked at, in each folder to be searched.
+    /// Folder entries to look at, in each folder to search.
     pub entries: usize,
-    /// GGUF files whose header is read, in each folder to be searched.
+    /// GGUF files whose header is read, in each folder to search.
     pub headers: usize,
-    /// Time of the whole search. A folder that does not answer, such as one on a network, is waited for no longer.
+    /// Time of the whole search. A folder that does not answer, such as one on a network, is given up then.
     pub time: Duration,
 }
 
@@ -52,28 +52,28 @@ impl Default for SearchLimits {
     }
 }
 
-/// Searches folders, and remembers the headers that it has read. Clones share what they remember.
+/// Searches folders, and caches the headers that it has read. Clones share the cache.
 #[derive(Debug, Clone, Default)]
 pub struct ModelSearch {
     limits: SearchLimits,
     headers: Arc<Mutex<HashMap<FileStamp, HeaderRead>>>,
-    /// Folders that a thread of this or of an earlier search is still in.
+    /// Folders that a thread of this or an earlier search is still in.
     unfinished: Arc<Mutex<HashSet<PathBuf>>>,
 }
 
-/// What was read of a file.
+/// Result of reading a file.
 #[derive(Debug, Clone, PartialEq)]
 enum HeaderRead {
     /// A model that runs.
     Sound(Box<ModelHeader>),
-    /// A model that runs, or a file that is named so, with the reason why it cannot be opened.
+    /// A model that runs, or a file with such a name, with the reason why it cannot be opened.
     Unsound(String),
     /// Something else.
     Other,
 }
 
 impl ModelSearch {
-    /// A search with limits of the caller's.
+    /// Makes a search with limits of the caller's.
     pub fn within(limits: SearchLimits) -> ModelSearch {
         ModelSearch {
             limits,
@@ -81,14 +81,14 @@ impl ModelSearch {
         }
     }
 
-    /// The folders that `find` names. It reads settings that may lie on a network: there are none where that does not
-    /// answer in time, or an earlier search still waits for it.
+    /// Returns the folders that `find` names. It reads settings that may lie on a network: there are none if that does
+    /// not answer in time, or an earlier search still waits for it.
     pub fn folders(
         &self,
         find: impl FnOnce() -> Vec<SearchFolder> + Send + 'static,
     ) -> Option<Vec<SearchFolder>> {
         let (sender, receiver) = channel();
-        // No folder to be searched has this path.
+        // No folder to search has this path.
         self.start(PathBuf::new(), &sender, move |_, folders| {
             // Without a receiver the time is over.
             let _ = folders.send(find());
@@ -97,9 +97,9 @@ impl ModelSearch {
         receiver.recv_timeout(self.limits.time).ok()
     }
 
-    /// The model files below `folders` and those of `opened` that are there, each once, in the order of places and
-    /// names. Folders that are missing or may not be read are passed over, and so is one in which an earlier search
-    /// still waits for the system.
+    /// Returns the model files below `folders` and the existing ones of `opened`, each once, in the order of places and
+    /// names. Folders that are missing or unreadable are skipped, and so is one in which an earlier search still waits
+    /// for the system.
     pub fn run(&self, folders: &[SearchFolder], opened: &[PathBuf]) -> Vec<FoundFile> {
         let deadline = Instant::now() + self.limits.time;
         let (sender, receiver) = channel();
@@ -134,7 +134,7 @@ impl ModelSearch {
         each_once(found)
     }
 
-    /// The file at `path`, if it is a model that runs and its path is UTF-8, as the ids of the list are.
+    /// Returns the file at `path`, if it is a model that runs and its path is UTF-8, like the ids of the list.
     pub fn file(&self, path: &Path, place: ModelPlace) -> Option<FoundFile> {
         path.to_str()?;
         let stamp = FileStamp::of(path).ok()?;
@@ -152,7 +152,7 @@ impl ModelSearch {
         })
     }
 
-    /// Looks at `path` on a thread of its own: nothing can end a call of the system that waits for a network.
+    /// Looks at `path` on a separate thread: a system call that waits for a network cannot be aborted.
     fn start<T: Send + 'static>(
         &self,
         path: PathBuf,
@@ -180,7 +180,7 @@ impl ModelSearch {
         }
     }
 
-    /// Breadth first, so that a limit leaves out what lies deepest.
+    /// Walks breadth first, so that a limit leaves out the deepest files.
     fn walk(&self, folder: &SearchFolder, deadline: Instant, found: &Sender<FoundFile>) {
         let mut waiting = VecDeque::from([(folder.path.clone(), 0)]);
         // Folders by their paths without links: a link may lead back up.
@@ -241,7 +241,7 @@ impl ModelSearch {
                 self.headers().insert(stamp.clone(), read.clone());
                 read
             }
-            // It may pass, so it is not remembered.
+            // Possibly transient, so it is not cached.
             Err(error) if is_named_smollm3(path) => HeaderRead::Unsound(unread(&error)),
             Err(_) => HeaderRead::Other,
         })
@@ -257,8 +257,8 @@ impl ModelSearch {
     }
 }
 
-/// Files that several paths lead to are shown once: by the path by which they were opened, else by the first, and as
-/// in the place where they were found.
+/// Removes duplicates of files with several paths: the path by which a file was opened stays, else the first, with the
+/// place where it was found.
 fn each_once(mut found: Vec<FoundFile>) -> Vec<FoundFile> {
     found.sort_by(|a, b| (a.place, &a.path).cmp(&(b.place, &b.path)));
     let mut once: Vec<FoundFile> = Vec::new();
@@ -272,19 +272,19 @@ fn each_once(mut found: Vec<FoundFile>) -> Vec<FoundFile> {
     once
 }
 
-/// What the file is; an error where the system does not give its content.
+/// Classifies a file; an error if the system does not return its content.
 fn read_header(path: &Path) -> io::Result<HeaderRead> {
     Ok(match ModelHeader::open(path) {
         Ok(header) => HeaderRead::Sound(Box::new(header)),
         Err(OpenError::Gguf(GgufError::Io(error))) => return Err(error),
         Err(OpenError::Config(ConfigError::Architecture(_))) => HeaderRead::Other,
-        // Before the architecture is read, only the name says what it was to be: a file that was cut off, say.
+        // Before the architecture is read, only the name shows what a truncated file was to be.
         Err(OpenError::Gguf(_)) if !is_named_smollm3(path) => HeaderRead::Other,
         Err(error) => HeaderRead::Unsound(format!("It cannot be opened: {error}.")),
     })
 }
 
-/// What is said of a model file that the system does not give.
+/// Returns the message for a model file that the system does not return.
 pub fn unread(error: &io::Error) -> String {
     format!("It could not be read: {error}. The next search tries again.")
 }
@@ -294,7 +294,7 @@ fn is_gguf(path: &Path) -> bool {
         .is_some_and(|extension| extension.eq_ignore_ascii_case("gguf"))
 }
 
-/// Returns whether no earlier part of the same model lies beside the file: a model in several files is listed once.
+/// Returns whether no earlier part of the same model lies beside the file: a split model is listed once.
 fn is_first(path: &Path) -> bool {
     let files = engine::gguf::model_files(path);
     files.first().is_none_or(|first| first == path)
@@ -305,7 +305,7 @@ fn is_named_smollm3(path: &Path) -> bool {
     name.to_ascii_lowercase().contains("smollm3")
 }
 
-/// Hidden folders, and those of the hub's cache in which no file has its name.
+/// Returns whether to skip a folder: hidden ones, and those of the hub's cache in which no file has its name.
 fn is_passed_over(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     name == "blobs"

@@ -4,10 +4,10 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-/// The text of a settings file of another program; none where it is unreadable or of a size that no such file has.
+/// Returns the text of a settings file of another program; `None` if it is unreadable or larger than any such file.
 pub(crate) fn read_small(file: &Path) -> Option<String> {
     const LIMIT: u64 = 1 << 20;
-    // A pipe of that name would not be read to its end.
+    // A pipe of that name would never end.
     if !file.metadata().ok()?.is_file() {
         return None;
     }

@@ -1,31 +1,32 @@
-//! What tells one state of a file from another without reading it.
+//! Stamps, which tell states of a file apart without reading it.
 
 use std::fs::Metadata;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
-/// A model file as it was at one moment, or all files of a model that is in several. With the same stamp it has the same
-/// content, unless somebody set its time back.
+/// State of a model file at one moment, or of all files of a split model. The same stamp means the same content, unless
+/// somebody set the file's time back.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct FileStamp {
-    /// Its path without symbolic links, of the first where there are several.
+    /// Its path without symbolic links; of several, the first.
     pub path: PathBuf,
     /// The paths of the other files, in order.
     pub more: Vec<PathBuf>,
-    /// Its size, of all files together.
+    /// Total size.
     pub bytes: u64,
     /// Time of the last change, in nanoseconds since 1970.
     pub modified: u64,
-    /// The numbers of all files in their file systems, in order; 0 where there are none.
+    /// Inodes of all files, in order; 0 if there are none.
     pub inodes: Vec<u64>,
 }
 
 impl FileStamp {
-    /// The stamp of the file at `path`, which may be a symbolic link to it, with those that are parts of the same model.
+    /// Returns the stamp of the file at `path`, which may be a symbolic link to it, with the other parts of the same
+    /// model.
     ///
     /// # Errors
-    /// When it is not there, is not a file, or cannot be asked.
+    /// Fails if it does not exist, is not a file, or cannot be queried.
     pub fn of(path: &Path) -> io::Result<FileStamp> {
         if !path.metadata()?.is_file() {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a file"));
@@ -39,7 +40,7 @@ impl FileStamp {
         FileStamp::with(files)
     }
 
-    /// The stamp of these files.
+    /// Returns the stamp of these files.
     pub(crate) fn with(
         files: impl IntoIterator<Item = io::Result<(PathBuf, Metadata)>>,
     ) -> io::Result<FileStamp> {
@@ -72,7 +73,7 @@ impl FileStamp {
         whole.ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
-    /// The paths of all files.
+    /// Returns the paths of all files.
     pub fn files(&self) -> impl Iterator<Item = &Path> {
         [&self.path]
             .into_iter()
@@ -81,8 +82,7 @@ impl FileStamp {
     }
 }
 
-/// The drive that the file at `path` lies on, by a number that is valid until the system is started again; 0 where drives
-/// have none.
+/// Returns the drive of the file at `path`, as a number that is valid until the next boot; 0 if drives have none.
 pub(crate) fn drive_of(path: &Path) -> u64 {
     #[cfg(unix)]
     return path

@@ -1,4 +1,4 @@
-//! What the models page shows.
+//! Types of the models page.
 
 use serde::Serialize;
 
@@ -11,11 +11,11 @@ use crate::places::ModelPlace;
 pub struct ModelList {
     /// The models: known ones in the order of the manifest, then the other files, then the demo model.
     pub entries: Vec<ModelEntry>,
-    /// Whether folders are being searched.
+    /// True while folders are being searched.
     pub scanning: bool,
-    /// The folder into which models are downloaded.
+    /// Folder for downloads.
     pub folder: String,
-    /// Bytes that are free there.
+    /// Free bytes there.
     #[cfg_attr(feature = "specta", specta(type = Option<u32>))]
     pub free_bytes: Option<u64>,
 }
@@ -25,48 +25,48 @@ pub struct ModelList {
 #[cfg_attr(feature = "specta", derive(specta::Type))]
 #[serde(rename_all = "camelCase")]
 pub struct ModelEntry {
-    /// Names the entry: the path of a file that is here, else the manifest's file name, else the address.
+    /// Id of the entry: the path of a file on this computer, else the manifest's file name, else the address.
     pub id: String,
     /// The model's name, such as `SmolLM3-3B`.
     pub name: String,
-    /// The quantisation mix, such as `Q4_K_M`; empty where it is not known yet.
+    /// Quantisation mix, such as `Q4_K_M`; empty if not known yet.
     pub quantisation: String,
-    /// Size of the file; 0 where it is not known yet.
+    /// Size of the file; 0 if not known yet.
     #[cfg_attr(feature = "specta", specta(type = u32))]
     pub bytes: u64,
     /// SPDX expression of its licence.
     pub licence: Option<String>,
-    /// Address of the page that it comes from.
+    /// Address of its page.
     pub source: Option<String>,
-    /// Address that it is downloaded from.
+    /// Address of its download.
     pub address: Option<String>,
     /// Path, if the file is on this computer.
     pub file: Option<String>,
-    /// Where that is.
+    /// Place of that path.
     pub place: Option<ModelPlace>,
-    /// Whether it is the file that the manifest describes.
+    /// Comparison with the manifest.
     pub authenticity: Authenticity,
-    /// Bytes that are verified so far, while its SHA-256 is computed or waits for that.
+    /// Bytes verified so far, while its SHA-256 is being computed or is pending.
     #[cfg_attr(feature = "specta", specta(type = Option<u32>))]
     pub verified_bytes: Option<u64>,
-    /// Why it cannot be opened, in a sentence.
+    /// Reason why it cannot be opened, in a sentence.
     pub problem: Option<String>,
-    /// What else there is to know of it, in a sentence.
+    /// Additional note, in a sentence.
     pub note: Option<String>,
-    /// What running it would take.
+    /// Expected memory and speed.
     pub forecast: Option<Forecast>,
-    /// How far its download is.
+    /// Progress of its download.
     pub download: Option<DownloadState>,
-    /// Whether it is the model that newcomers are offered.
+    /// True for the model that newcomers are offered.
     pub recommended: bool,
 }
 
-/// Whether a file is one that the manifest describes.
+/// Comparison of a file with the manifest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "specta", derive(specta::Type))]
 #[serde(rename_all = "kebab-case")]
 pub enum Authenticity {
-    /// No entry has its size, or the one that has it another SHA-256.
+    /// No entry has its size, or the one with this size has another SHA-256.
     Unlisted,
     /// An entry has its size; its SHA-256 is not computed yet.
     Unchecked,
@@ -74,7 +74,7 @@ pub enum Authenticity {
     Official,
 }
 
-/// What running a model takes, and how fast it writes.
+/// Expected memory and speed of a model.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "specta", derive(specta::Type))]
 #[serde(rename_all = "camelCase")]
@@ -84,28 +84,28 @@ pub struct Forecast {
     /// Memory of weights, KV cache and scratch at that context.
     #[cfg_attr(feature = "specta", specta(type = u32))]
     pub memory_bytes: u64,
-    /// Whether that suits this computer.
+    /// Fit to this computer.
     pub fit: Fit,
-    /// Tokens that it writes per second.
+    /// Decoding rate in tokens per second.
     pub tokens_per_second: Option<f64>,
-    /// Whether that was measured with this very file under the present settings, or is estimated.
+    /// True if the rate was measured with this very file under the present settings; false if it is estimated.
     pub measured: bool,
 }
 
-/// Whether a model suits this computer.
+/// Fit of a model to this computer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "specta", derive(specta::Type))]
 #[serde(rename_all = "kebab-case")]
 pub enum Fit {
     /// It fits in the free memory.
     Fits,
-    /// It does, and writes slower than people read.
+    /// It fits, but is slower than people read.
     Slow,
-    /// It does not.
+    /// It does not fit.
     DoesNotFit,
 }
 
-/// How far a download is.
+/// Progress of a download.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "specta", derive(specta::Type))]
 #[serde(
@@ -128,7 +128,7 @@ pub enum DownloadState {
         #[cfg_attr(feature = "specta", specta(type = Option<u32>))]
         seconds_left: Option<u64>,
     },
-    /// The connection is lost, and is tried again.
+    /// The connection is lost, and is being retried.
     Waiting {
         /// Bytes that are here.
         #[cfg_attr(feature = "specta", specta(type = u32))]

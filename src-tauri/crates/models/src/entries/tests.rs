@@ -1,4 +1,4 @@
-//! What the page shows of known, found and downloading models.
+//! Entries of the page for known, found and downloading models.
 
 use engine::{LoadOptions, ModelHeader};
 
