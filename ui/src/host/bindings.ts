@@ -277,30 +277,30 @@ preset: ChatPreset | null } |
 /**  Reason and remedy. */
 error: Failure };
 
-/**  What was found in a chat. */
+/**  Hits in a chat. */
 export type ChatHits = {
 	/**  The chat. */
 	chat: ChatId,
 	/**  Its title; hits stand between U+E000 and U+E001. */
 	title: string,
-	/**  The title has all of the query. */
+	/**  True if the title matches the whole query. */
 	inTitle: boolean,
-	/**  Unix seconds of its best message, or of its last one where only the title was found. */
+	/**  Unix seconds of its best message, or of its last one if only the title was found. */
 	at: number,
-	/**  Its messages, the best first: a few of them. */
+	/**  Its best messages, in order. */
 	hits: SearchHit[],
-	/**  Messages that were found in it, those that are not in `hits` too. */
+	/**  Number of matching messages, including those that are not in `hits`. */
 	count: number,
 };
 
-/**  Names a chat. */
+/**  Id of a chat. */
 export type ChatId = number;
 
-/**  What a chat is answered with. */
+/**  Preset and instructions of a chat. */
 export type ChatPreset = {
-	/**  A preset, which may have been deleted; `None`: what the settings say. */
+	/**  A preset, which may have been deleted; `None`: the settings apply. */
 	preset: PresetId | null,
-	/**  Instructions of its own, in place of the preset's; empty: there are none. */
+	/**  Instructions of its own, which replace the preset's; empty if there are none. */
 	instructions: string,
 };
 
@@ -452,28 +452,28 @@ export type ContextUsage = {
 	messageRoom: number,
 };
 
-/**  What a copy was made for. */
+/**  Reasons for a copy. */
 export type CopyReason = 
-/**  It is that of a day. */
+/**  The daily copy. */
 "daily" | 
-/**  The user asked for it. */
+/**  The user requested it. */
 "asked-for" | 
 /**  An update of the app was about to change the database. */
 "before-update" | 
-/**  It is the database itself, as it was when another file took its place. */
+/**  The former database, which another file has replaced. */
 "set-aside";
 
-/**  A copy that can be put in the database's place. */
+/**  A copy that can replace the database. */
 export type DatabaseCopy = {
 	/**  Its file name. */
 	name: string,
-	/**  What it was made for. */
+	/**  Reason for the copy. */
 	reason: CopyReason,
-	/**  The ISO date when it was made; `None`: it was made before an update of the app. */
+	/**  ISO date of the copy; `None` if it was made before an update of the app. */
 	day: string | null,
-	/**  The time of that day, as 14:05, where the user asked for it. */
+	/**  Time of that day, as 14:05, if the user requested it. */
 	time: string | null,
-	/**  Which one of that day it is, where several were set aside. */
+	/**  Number within the day, if several were set aside. */
 	number: number,
 	/**  Its size in bytes. */
 	bytes: number,
@@ -481,7 +481,7 @@ export type DatabaseCopy = {
 	chats: number,
 };
 
-/**  A message that was deleted, of a chat that was not. What follows it is deleted with it. */
+/**  A deleted message of a chat that is not deleted. Its descendants are deleted with it. */
 export type DeletedMessage = {
 	/**  Its id. */
 	id: MessageId,
@@ -489,7 +489,7 @@ export type DeletedMessage = {
 	chat: ChatId,
 	/**  The chat's title. */
 	title: string,
-	/**  How it begins. */
+	/**  Beginning of its text. */
 	text: string,
 	/**  Unix seconds. */
 	deletedAt: number,
@@ -552,7 +552,7 @@ message: string };
 
 /**  Text that is not sent yet. */
 export type Draft = {
-	/**  What was typed. */
+	/**  Typed text. */
 	text: string,
 	/**  Long texts that were pasted, to be sent with it. */
 	pastes: string[],
@@ -620,7 +620,7 @@ export type Folder = {
 	collapsed: boolean,
 };
 
-/**  Names a folder. */
+/**  Id of a folder. */
 export type FolderId = number;
 
 /**  Expected memory and speed of a model. */
@@ -671,7 +671,7 @@ export type KvType =
 /**  8-bit integers, with an f16 scale for every 32 values: about half the memory. */
 "q8_0";
 
-/**  How long an answer was asked to be, beside its question. */
+/**  Requested length of an answer, beside its question. */
 export type LengthWish = 
 /**  Shorter than usual. */
 "shorter" | 
@@ -682,7 +682,7 @@ export type LengthWish =
 export type Message = {
 	/**  Its id. */
 	id: MessageId,
-	/**  The message that it follows. */
+	/**  Message that it follows. */
 	parent: MessageId | null,
 	/**  Who wrote it. */
 	role: Role,
@@ -714,18 +714,18 @@ export type Message = {
 	seq: number,
 };
 
-/**  Names a message. */
+/**  Id of a message. */
 export type MessageId = number;
 
 /**  The state of a message. */
 export type MessageState = 
-/**  It is being written, or waits to be. */
+/**  It is in progress or queued. */
 "writing" | 
-/**  It is whole. */
+/**  It is complete. */
 "done" | 
 /**  The user stopped it. */
 "stopped" | 
-/**  The process ended while it was written. */
+/**  The process ended during the answer. */
 "interrupted" | 
 /**  The token limit, or the end of the context, was reached. */
 "limit" | 
@@ -946,7 +946,7 @@ export type PresetContent = {
 	sampling: SamplingSettings,
 };
 
-/**  Names a preset. */
+/**  Id of a preset. */
 export type PresetId = number;
 
 /**  How a process belongs to the app. */
@@ -980,11 +980,11 @@ export type ProcessSockets = {
 
 /**  A message that waits for the answer before it. */
 export type QueuedMessage = {
-	/**  What was typed. */
+	/**  Typed text. */
 	text: string,
 	/**  Long texts that were pasted, to be sent with it. */
 	pastes: string[],
-	/**  Whether its answer is to be thought about. */
+	/**  True if its answer is to be thought about. */
 	thinking: boolean,
 };
 
@@ -1049,25 +1049,25 @@ export type SamplingSettings = {
 	seed: number | null,
 };
 
-/**  The answer to a search. */
+/**  The results of a search. */
 export type SearchAnswer = {
-	/**  The chats in which something was found, the best first. */
+	/**  Chats with hits, the best first. */
 	chats: ChatHits[],
-	/**  More chats have it than are listed. */
+	/**  True if more chats match than are listed. */
 	more: boolean,
-	/**  Older messages are not in the index yet: it is being made. */
+	/**  True while older messages are still being indexed. */
 	indexing: boolean,
 };
 
-/**  A message in which something was found. */
+/**  A matching message. */
 export type SearchHit = {
 	/**  The message. */
 	message: MessageId,
 	/**  Who wrote it. */
 	role: Role,
-	/**  Whether the snippet is from its thinking. */
+	/**  True if the snippet is from its thinking. */
 	inThinking: boolean,
-	/**  Text around the hits, as it was written; hits stand between U+E000 and U+E001. */
+	/**  Original text around the hits, which stand between U+E000 and U+E001. */
 	snippet: string,
 	/**  Unix seconds of the message. */
 	at: number,

@@ -1,4 +1,4 @@
-//! How long searching, journaling and purging take in a store of 100,000 messages: `cargo bench -p store`.
+//! Durations of search, journaling and purging in a store of 100,000 messages: `cargo bench -p store`.
 
 #![expect(
     clippy::unwrap_used,
@@ -75,7 +75,7 @@ fn main() {
     println!("open: {:.2?}", opened.elapsed());
 }
 
-/// What is searched for, by length: of a common word, of a rare one, and of other kinds.
+/// Returns the queries, by length: of a common word, of a rare one, and of other kinds.
 fn queries() -> Vec<(String, String)> {
     let mut queries: Vec<(String, String)> = Vec::new();
     for (what, word) in [("common", "question"), ("rare", &texts::rare_word())] {
@@ -122,11 +122,11 @@ fn queries() -> Vec<(String, String)> {
     queries
 }
 
-/// Chats in several languages. Returns an answer that is being written.
+/// Fills the store with chats in several languages. Returns an answer that is being written.
 fn fill(store: &Store) -> MessageId {
     let mut random = Random::default();
     let mut last = None;
-    // As in the app, where each message is a transaction of its own; a hundred of them are one here, for time's sake.
+    // As in the app, where each message is a transaction of its own; here a hundred of them share one, to save time.
     for some in (0..CHATS).collect::<Vec<_>>().chunks(100) {
         let made = store.transaction(|store| {
             for n in some {
@@ -194,7 +194,7 @@ fn fill_chat(
     Ok(parent.unwrap())
 }
 
-/// What the index costs whoever deletes: the oldest chats, for a second.
+/// Measures how much the index slows a purge of the oldest chats, for a second.
 fn purge(store: &Store) {
     let chats = store.chats().list().unwrap();
     let oldest: Vec<ChatId> = chats.iter().rev().take(50).map(|chat| chat.id).collect();
@@ -211,7 +211,7 @@ fn milliseconds(time: Duration) -> String {
     format!("{:.1} ms", time.as_secs_f64() * 1e3)
 }
 
-/// The median and the longest time.
+/// Returns the median and the longest time.
 fn times(mut act: impl FnMut()) -> (Duration, Duration) {
     let mut times: Vec<Duration> = Vec::new();
     for _ in 0..REPEATS {

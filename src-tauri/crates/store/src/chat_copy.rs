@@ -1,4 +1,4 @@
-//! A chat in another store: how a temporary one is kept.
+//! Copies of a chat in another store, by which a temporary chat is kept.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -14,22 +14,22 @@ use crate::table::id::{ChatId, MessageId};
 /// Columns of a message that name an earlier message of its chat.
 const EARLIER: [&str; 3] = ["parent", "kept_from", "thinking_from"];
 
-/// The id that no message has: SQLite counts from 1.
+/// An id that no message has: SQLite counts from 1.
 pub(crate) const NO_MESSAGE: i64 = 0;
 
-/// Pointers that are set between two looks at the clock.
+/// Pointers that are set between two checks of the clock.
 const LINKS: usize = 64;
 
-/// A chat that is being copied into another store, as far as it is there. It is hidden until it is whole: what an error or a
-/// crash leaves of it is purged. Until then none of its messages may change.
+/// A chat that is partly copied into another store. It is hidden until it is complete: the rest of an error or a crash
+/// is purged. Until then none of its messages may change.
 pub struct ChatCopy {
     chat: ChatId,
     copy: ChatId,
     /// The messages of the chat, in the order in which they were written.
     messages: Vec<i64>,
-    /// The ids of the copies that are made.
+    /// Ids of the copies so far.
     ids: HashMap<i64, i64>,
-    /// How many of them have their pointer to the next one.
+    /// Number of copies with their pointer to the next one.
     linked: usize,
 }
 
@@ -39,7 +39,7 @@ impl ChatCopy {
         self.linked == self.messages.len()
     }
 
-    /// Copies messages for as long as it may, in one transaction. After an error the copy cannot go on.
+    /// Copies messages until the time limit, in one transaction. After an error the copy cannot continue.
     ///
     /// A text is indexed in one go, so that a long one may take longer.
     pub fn go_on(mut self, from: &Store, to: &Store, within: Duration) -> Result<Self, StoreError> {
@@ -66,7 +66,8 @@ impl ChatCopy {
         Ok(self)
     }
 
-    /// Shows the copy, with what its chat has now beside the messages, and returns its id. It is in no folder.
+    /// Publishes the copy, with the present state of its chat beside the messages, and returns its id. It is in no
+    /// folder.
     pub fn finish(self, from: &Store, to: &Store) -> Result<ChatId, StoreError> {
         let (chat, copy) = (self.chat, self.copy);
         let row = from.chats().get(chat)?;
@@ -121,9 +122,9 @@ impl ChatCopy {
     fn value_in_copy(&self, column: &str, value: Value) -> Value {
         match (column, value) {
             ("chat", _) => Value::Integer(self.copy.0),
-            // It gets an id and a moment of its own, and is linked when the next one is there.
+            // The copy gets its own id and moment, and is linked when the next one exists.
             ("id" | "moment" | "shown", _) => Value::Null,
-            // The other chat stays in memory, and its ids are given again.
+            // The other chat stays in memory, and its ids are reused.
             ("prompt_leaf", Value::Integer(leaf))
                 if MessageId(leaf).is_temporary() && !self.copy.is_temporary() =>
             {

@@ -8,20 +8,20 @@ use rusqlite::{Connection, OpenFlags};
 
 use crate::error::StoreError;
 
-/// A connection to a file. Nothing in its schema calls a function that acts outside of the database, and no statement
-/// changes the schema or the search indices other than by SQLite's own means.
+/// Opens a connection to a file. Nothing in its schema calls a function that acts outside of the database, and no
+/// statement changes the schema or the search indices other than by SQLite's own means.
 pub(crate) fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, StoreError> {
     connect_by(path, path, flags)
 }
 
-/// A connection to a file that nobody writes: without locks, and without a file beside it.
+/// Opens a connection to a file that nobody writes: without locks, and without a file beside it.
 pub(crate) fn connect_immutable(path: &Path) -> Result<Connection, StoreError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
     connect_by(path, Path::new(&immutable(path)), flags)
 }
 
 fn connect_by(path: &Path, name: &Path, flags: OpenFlags) -> Result<Connection, StoreError> {
-    // To open a pipe would wait for whoever writes into it.
+    // Opening a pipe would wait for its writer.
     if let Ok(found) = fs::metadata(path)
         && !found.is_file()
     {
@@ -40,7 +40,7 @@ fn connect_by(path: &Path, name: &Path, flags: OpenFlags) -> Result<Connection, 
     Ok(db)
 }
 
-/// The URI by which SQLite opens a file without locks and WAL.
+/// Returns the URI by which SQLite opens a file without locks and WAL.
 fn immutable(path: &Path) -> String {
     let mut uri = "file:".to_owned();
     for byte in path.as_os_str().as_encoded_bytes() {

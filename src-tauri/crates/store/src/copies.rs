@@ -1,4 +1,4 @@
-//! Copies of the database: one before each migration, one a day, and those that the user asks for.
+//! Copies of the database: one before each migration, one a day, and those that the user requests.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -20,9 +20,9 @@ use crate::files::{
 use crate::schema::{self, APPLICATION_ID};
 use crate::{integrity, migrate, table};
 
-/// Copies that are kept: of the daily ones, and of those that the user asked for.
+/// Number of copies to keep: of the daily ones, and of those that the user requested.
 const KEPT: usize = 5;
-/// Days that a copy made before a migration is kept: as long as a deleted chat in the bin.
+/// Days to keep a copy made before a migration: as long as a deleted chat in the bin.
 const DAYS_KEPT: i64 = 30;
 const DAILY: &str = "day-";
 const ASKED_FOR: &str = "manual-";
@@ -30,52 +30,52 @@ const BEFORE_MIGRATION: &str = "version-";
 /// Bytes of a date as 2026-03-05.
 const ISO_DATE: usize = 10;
 
-/// Held while a copy is made: what is unfinished then is of nobody else.
+/// Held while a copy is made: unfinished files then belong to nobody else.
 static MAKING: Mutex<()> = Mutex::new(());
 
 /// The result of a daily copy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Copy {
-    /// It was made.
+    /// The copy was made.
     Made(PathBuf),
-    /// That day has one already.
+    /// The day has a copy already.
     Present,
-    /// The database failed SQLite's check, so that no copy of it may replace a good one. The
-    /// next [`Store::open`](crate::Store::open) fails with [`StoreError::Damaged`].
+    /// The database failed SQLite's check, so that no copy of it may replace a good one. The next
+    /// [`Store::open`](crate::Store::open) fails with [`StoreError::Damaged`].
     Refused(String),
 }
 
-/// What a copy was made for.
+/// Reasons for a copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "specta", derive(specta::Type))]
 #[serde(rename_all = "kebab-case")]
 pub enum CopyReason {
-    /// It is that of a day.
+    /// The daily copy.
     Daily,
-    /// The user asked for it.
+    /// The user requested it.
     AskedFor,
     /// An update of the app was about to change the database.
     BeforeUpdate,
-    /// It is the database itself, as it was when another file took its place.
+    /// The former database, which another file has replaced.
     SetAside,
 }
 
-/// A copy that can be put in the database's place.
+/// A copy that can replace the database.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "specta", derive(specta::Type))]
 pub struct DatabaseCopy {
     /// Its file name.
     pub name: String,
-    /// Where it is.
+    /// Path of the copy.
     #[serde(skip)]
     pub path: PathBuf,
-    /// What it was made for.
+    /// Reason for the copy.
     pub reason: CopyReason,
-    /// The ISO date when it was made; `None`: it was made before an update of the app.
+    /// ISO date of the copy; `None` if it was made before an update of the app.
     pub day: Option<String>,
-    /// The time of that day, as 14:05, where the user asked for it.
+    /// Time of that day, as 14:05, if the user requested it.
     pub time: Option<String>,
-    /// Which one of that day it is, where several were set aside.
+    /// Number within the day, if several were set aside.
     pub number: u32,
     /// Its size in bytes.
     #[cfg_attr(feature = "specta", specta(type = u32))]
@@ -84,22 +84,22 @@ pub struct DatabaseCopy {
     pub chats: u32,
 }
 
-/// The copies that this version can open: the daily ones and those that the user asked for, the newest first, then
-/// databases that were set aside, and copies made before a migration. Of their content no more is read than the number
-/// of chats: one may be damaged.
+/// Lists the copies that this version can open: the daily ones and those that the user requested, the newest first,
+/// then databases that were set aside, and copies made before a migration. Only the number of chats is read of their
+/// content: one may be damaged.
 pub fn listed(database: &Path) -> Vec<DatabaseCopy> {
     let copies = all(database).into_iter();
     let opened = copies.filter_map(|path| open(&path).ok());
     opened.map(|(copy, _)| copy).collect()
 }
 
-/// Those of [`listed`] that are undamaged, and as Goldcrest makes them. This reads them all.
+/// Lists the copies of [`listed`] that are undamaged and unaltered. This reads them all.
 pub fn good(database: &Path) -> Vec<DatabaseCopy> {
     let copies = all(database).into_iter();
     copies.filter_map(|path| examine(&path).ok()).collect()
 }
 
-/// The copy of this name, if it is undamaged, and all of it is Goldcrest's.
+/// Returns the copy of this name, if it is undamaged and unaltered.
 pub(crate) fn find(database: &Path, name: &str) -> Result<DatabaseCopy, StoreError> {
     match examine(&path_of(database, name)?) {
         Err(error @ StoreError::Altered { .. }) => Err(error),
@@ -107,7 +107,7 @@ pub(crate) fn find(database: &Path, name: &str) -> Result<DatabaseCopy, StoreErr
     }
 }
 
-/// Removes the copy of this name. It cannot be brought back.
+/// Removes the copy of this name. This cannot be undone.
 pub fn remove_copy(database: &Path, name: &str) -> Result<(), StoreError> {
     let path = path_of(database, name)?;
     for suffix in [WAL, SHM] {
@@ -124,10 +124,10 @@ fn path_of(database: &Path, name: &str) -> Result<PathBuf, StoreError> {
     found.ok_or(StoreError::NotFound("copy"))
 }
 
-/// In the order of [`listed`].
+/// Lists all copies in the order of [`listed`].
 fn all(database: &Path) -> Vec<PathBuf> {
     let by_day = |path: &PathBuf| {
-        // A day's own copy is made soon after the start.
+        // The daily copy is made soon after the start.
         let (_, day, time, number) = parts(file_name(path));
         std::cmp::Reverse((day.map(str::to_owned), time.map(str::to_owned), number))
     };
@@ -143,8 +143,7 @@ fn all(database: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// The databases that were set aside. One that somebody still reads is not among them: what is in the journal beside it
-/// is not in it yet.
+/// Lists the databases that were set aside, except one that is still being read: its WAL is not merged yet.
 fn set_aside(database: &Path) -> Vec<PathBuf> {
     let prefix = aside_prefix(database);
     let mut found = with_extension(database.parent().unwrap_or(Path::new(".")), "db");
@@ -152,25 +151,25 @@ fn set_aside(database: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Returns whether all of a database that was set aside is in its file. A journal that is still beside it is written into it,
-/// once nobody reads it any more.
+/// Returns whether a database that was set aside is complete without its WAL. The WAL beside it is merged once nobody
+/// reads it any more.
 fn is_whole(path: &Path) -> bool {
     let journal = with_suffix(path, WAL);
     if !is_there(&journal) {
         return true;
     }
-    // SQLite does it when the last connection closes that has read the file.
+    // SQLite merges it when the last connection closes that has read the file.
     let opened = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE);
     let _ = opened.and_then(|db| Ok(migrate::version(&db)?));
     !is_there(&journal)
 }
 
-/// Copies the database into the folder `copies` beside it, and removes old copies: all daily ones but
-/// the last five, those made before a migration after 30 days, and what an interrupted process left unfinished.
+/// Copies the database into the folder `copies` beside it, and removes old copies: all daily ones but the last five,
+/// those made before a migration after 30 days, and unfinished files of interrupted processes.
 ///
-/// `day` is an ISO date. The copy is of one moment, whatever is written meanwhile, and appears under
-/// its name only when it is whole. This reads the whole file through a connection of its own, so
-/// that it can run beside the [`Store`](crate::Store).
+/// `day` is an ISO date. The copy is a consistent snapshot despite concurrent writes, and appears under its name only
+/// when it is complete. This reads the whole file through a connection of its own, so that it can run beside the
+/// [`Store`](crate::Store).
 pub fn daily_copy(database: &Path, day: &str) -> Result<Copy, StoreError> {
     let target = copies_folder(database).join(format!("{DAILY}{day}.db"));
     if target.exists() {
@@ -195,7 +194,7 @@ pub fn daily_copy(database: &Path, day: &str) -> Result<Copy, StoreError> {
     Ok(Copy::Made(target))
 }
 
-/// Copies the database now, as the user asks for, beside the daily ones.
+/// Copies the database now, at the user's request, beside the daily copies.
 ///
 /// `day` is an ISO date, `time` a time as 14:05. A copy of the same minute is replaced.
 pub fn back_up(database: &Path, day: &str, time: &str) -> Result<(), StoreError> {
@@ -217,15 +216,15 @@ fn making() -> MutexGuard<'static, ()> {
     MAKING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Whether there is any copy. A database that was set aside is none: another took its place.
+/// Returns whether there is any copy. A database that was set aside does not count: another has replaced it.
 pub(crate) fn any(database: &Path) -> bool {
     [DAILY, ASKED_FOR, BEFORE_MIGRATION]
         .iter()
         .any(|kind| !named(database, kind).is_empty())
 }
 
-/// Never overwrites an earlier one: it may be the only good one. One that equals the last is
-/// not kept, so that a migration that fails at each start does not fill the disk.
+/// Copies the database before a migration. Never overwrites an earlier copy, which may be the only good one. A copy
+/// that equals the last is dropped, so that a migration that fails at each start does not fill the disk.
 pub(crate) fn before_migration(
     db: &Connection,
     database: &Path,
@@ -245,15 +244,15 @@ pub(crate) fn before_migration(
     Ok(())
 }
 
-/// In one read transaction, so that a concurrent commit does not restart it, and without free
-/// pages, so that it holds nothing deleted.
+/// Writes a copy in one read transaction, so that a concurrent commit does not restart it, and without free pages, so
+/// that it holds nothing deleted.
 fn write(db: &Connection, target: &Path) -> Result<(), StoreError> {
     if let Some(folder) = target.parent() {
         private::folder(folder).map_err(StoreError::io(folder))?;
     }
     let unfinished = target.with_extension(UNFINISHED);
     remove_all(unfinished.exists().then(|| unfinished.clone()))?;
-    // SQLite writes into an empty file that is there, and leaves its mode.
+    // SQLite writes into an existing empty file, and keeps its mode.
     private::file(&unfinished).map_err(StoreError::io(&unfinished))?;
     let written = vacuum(db, &unfinished).and_then(|()| {
         let sync = || File::open(&unfinished)?.sync_all();
@@ -276,7 +275,7 @@ fn vacuum(db: &Connection, target: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// A copy that is whole, and as Goldcrest makes it.
+/// Opens a copy if it is undamaged and unaltered.
 fn examine(path: &Path) -> Result<DatabaseCopy, StoreError> {
     let (copy, db) = open(path)?;
     if let Some(detail) = integrity::fault(&db)? {
@@ -291,7 +290,7 @@ fn examine(path: &Path) -> Result<DatabaseCopy, StoreError> {
     }
 }
 
-/// A copy that nothing writes any more, so that SQLite needs no file beside it.
+/// Opens a copy that nothing writes any more, so that SQLite needs no file beside it.
 fn open(path: &Path) -> Result<(DatabaseCopy, Connection), StoreError> {
     let db = connect_immutable(path)?;
     let application: i32 = db.pragma_query_value(None, "application_id", |row| row.get(0))?;
@@ -324,7 +323,7 @@ fn open(path: &Path) -> Result<(DatabaseCopy, Connection), StoreError> {
     Ok((copy, db))
 }
 
-/// What the name of a copy says: what it was made for, the day, the time, and which one of the day it is.
+/// Parses the name of a copy: the reason, the day, the time, and the number within the day.
 fn parts(name: &str) -> (CopyReason, Option<&str>, Option<&str>, u32) {
     let stem = name.strip_suffix(".db").unwrap_or(name);
     if let Some(day) = stem.strip_prefix(DAILY) {
@@ -342,7 +341,7 @@ fn parts(name: &str) -> (CopyReason, Option<&str>, Option<&str>, u32) {
     (CopyReason::BeforeUpdate, None, None, 1)
 }
 
-/// Whether two files hold the same bytes.
+/// Returns whether two files hold the same bytes.
 fn same(a: &Path, b: &Path) -> std::io::Result<bool> {
     let (mut a, mut b) = (File::open(a)?, File::open(b)?);
     if a.metadata()?.len() != b.metadata()?.len() {
@@ -363,7 +362,7 @@ fn same(a: &Path, b: &Path) -> std::io::Result<bool> {
     }
 }
 
-/// The copies of one kind, by name: of the daily ones the oldest first, for ISO dates sort by time.
+/// Lists the copies of one kind by name, which for daily ones is the oldest first: ISO dates sort by time.
 fn named(database: &Path, kind: &str) -> Vec<PathBuf> {
     let mut found = with_extension(&copies_folder(database), "db");
     found.retain(|path| file_name(path).starts_with(kind));
@@ -394,14 +393,14 @@ fn file_name(path: &Path) -> &str {
         .unwrap_or_default()
 }
 
-/// The day when a file was written, counted from 1970.
+/// Returns the day when a file was written, counted from 1970.
 fn days_of(path: &Path) -> Option<i64> {
     let written = fs::metadata(path).ok()?.modified().ok()?;
     let seconds = written.duration_since(UNIX_EPOCH).ok()?.as_secs();
     i64::try_from(seconds / 86_400).ok()
 }
 
-/// Of an ISO date. Months are counted from March, so that a leap day is a year's last.
+/// Converts an ISO date into days since 1970. Months are counted from March, so that a leap day is a year's last.
 fn days_since_1970(day: &str) -> Option<i64> {
     let mut parts = day.splitn(3, '-').map(|part| part.parse::<i64>().ok());
     let (year, month, day) = (parts.next()??, parts.next()??, parts.next()??);

@@ -1,4 +1,4 @@
-//! A time limit of statements: the thread that owns the store has other requests to serve.
+//! A time limit for statements: the thread that owns the store has other requests to serve.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, ErrorCode};
 
-/// Instructions of SQLite's virtual machine between two looks at the time: some microseconds.
+/// Instructions of SQLite's virtual machine between two checks of the time: some microseconds.
 const INSTRUCTIONS: i32 = 500;
 const NONE: u64 = u64::MAX;
 /// Time to wait for another process that holds the file, such as a backup tool.
@@ -14,7 +14,7 @@ pub(crate) const BUSY: Duration = Duration::from_secs(5);
 
 static START: LazyLock<Instant> = LazyLock::new(Instant::now);
 
-/// Interrupts the statements of a connection that run beyond it.
+/// Interrupts statements of a connection that exceed it.
 #[derive(Clone)]
 pub(crate) struct Deadline(Arc<AtomicU64>);
 
@@ -44,12 +44,12 @@ fn has_passed(deadline: &AtomicU64) -> bool {
     }
 }
 
-/// Whether a statement failed because its time was over.
+/// Returns whether a statement exceeded its time limit.
 pub(crate) fn is_over(error: &rusqlite::Error) -> bool {
     error.sqlite_error_code() == Some(ErrorCode::OperationInterrupted)
 }
 
-/// Microseconds since this was first asked.
+/// Returns the microseconds since the first call.
 fn elapsed() -> u64 {
     u64::try_from(START.elapsed().as_micros()).unwrap_or(NONE)
 }

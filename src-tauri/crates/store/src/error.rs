@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::{ErrorCode, ffi};
 
-/// Why an operation of the store failed.
+/// Errors of the store.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// The file was written by a later version of the app.
@@ -27,19 +27,19 @@ pub enum StoreError {
     Damaged {
         /// The file.
         path: PathBuf,
-        /// The folder where copies of it are.
+        /// Folder of its copies.
         copies: PathBuf,
-        /// What SQLite says.
+        /// Message of SQLite.
         detail: String,
-        /// Whether it opens nevertheless, because the damage is in a part that opening does not read.
+        /// True if it opens nevertheless, because the damage is in a part that opening does not read.
         opens: bool,
     },
-    /// There is no file, though there are copies of it.
+    /// The file is missing, but copies of it exist.
     #[error("{} is missing. Copies of it are in {}.", path.display(), copies.display())]
     Missing {
         /// The file.
         path: PathBuf,
-        /// The folder where copies of it are.
+        /// Folder of its copies.
         copies: PathBuf,
     },
     /// The file is a database of another program.
@@ -53,10 +53,10 @@ pub enum StoreError {
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// What SQLite or the system says.
+        /// Message of SQLite or the system.
         detail: String,
     },
-    /// The file can be read, not written.
+    /// The file can be read, but not written.
     #[error("{} can be read, but not written.", path.display())]
     ReadOnly {
         /// The file.
@@ -81,7 +81,7 @@ pub enum StoreError {
     Altered {
         /// The file.
         path: PathBuf,
-        /// What it is, and its name.
+        /// Kind and name of the part.
         part: String,
     },
     /// There is no such row.
@@ -112,7 +112,7 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// The error of an operation on this file or folder.
+    /// Makes the error of an operation on this file or folder.
     pub(crate) fn io(path: &Path) -> impl FnOnce(io::Error) -> StoreError {
         let path = path.to_owned();
         |source| match source.kind() {
@@ -122,7 +122,7 @@ impl StoreError {
     }
 }
 
-/// Whether SQLite failed because the file is damaged.
+/// Returns whether SQLite failed because the file is damaged.
 pub(crate) fn is_damage(error: &rusqlite::Error) -> bool {
     matches!(
         error.sqlite_error_code(),

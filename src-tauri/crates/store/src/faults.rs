@@ -1,5 +1,5 @@
-//! A database that cannot be written, read or moved, for tests: what concerns its content through a connection of its own,
-//! so that it happens to a [`Store`] that is in use.
+//! Faults for tests: a database that cannot be written, read or moved. Its content is changed through a separate
+//! connection, so that the fault happens to a [`Store`] in use.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use rusqlite::Connection;
 pub use crate::rename_faults::refuse_renames;
 use crate::{ChatId, Store, StoreError};
 
-/// From now on every write to these tables fails, until [`allow_writes`].
+/// Makes every write to these tables fail, until [`allow_writes`].
 pub fn refuse_writes(database: &Path, tables: &[&str]) -> Result<(), StoreError> {
     let db = Connection::open(database)?;
     for table in tables {
@@ -22,7 +22,7 @@ pub fn refuse_writes(database: &Path, tables: &[&str]) -> Result<(), StoreError>
     Ok(())
 }
 
-/// Ends what [`refuse_writes`] began.
+/// Reverts [`refuse_writes`].
 pub fn allow_writes(database: &Path) -> Result<(), StoreError> {
     let db = Connection::open(database)?;
     let mut faults = db.prepare(
@@ -37,7 +37,7 @@ pub fn allow_writes(database: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// From now on what waits in the queue of a chat cannot be read, until [`mend_queue`].
+/// Makes the queue of a chat unreadable, until [`mend_queue`].
 pub fn damage_queue(database: &Path, chat: ChatId) -> Result<(), StoreError> {
     let db = Connection::open(database)?;
     let sql = "INSERT OR REPLACE INTO queue (chat, messages) VALUES (?1, 'no list')";
@@ -45,14 +45,14 @@ pub fn damage_queue(database: &Path, chat: ChatId) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Ends what [`damage_queue`] began.
+/// Reverts [`damage_queue`].
 pub fn mend_queue(database: &Path, chat: ChatId) -> Result<(), StoreError> {
     let db = Connection::open(database)?;
     db.execute("DELETE FROM queue WHERE chat = ?1", [chat.0])?;
     Ok(())
 }
 
-/// Fills a disk: the file may not grow beyond `pages` more than it has now.
+/// Simulates a full disk: the file may grow by `pages` at most.
 pub fn fill_disk(store: &Store, pages: u32) -> Result<(), StoreError> {
     let count: u32 = store
         .db
@@ -75,7 +75,7 @@ pub fn lay_ballast(database: &Path, bytes: u32) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Drops that table: a full file has room again.
+/// Drops that table: a full file has space again.
 pub fn make_room(database: &Path) -> Result<(), StoreError> {
     let db = Connection::open(database)?;
     db.busy_timeout(std::time::Duration::from_secs(5))?;
@@ -83,7 +83,7 @@ pub fn make_room(database: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Empties the search index, as an upgrade leaves it.
+/// Empties the search index, as an upgrade does.
 pub fn empty_index(store: &Store) -> Result<(), StoreError> {
     store
         .db

@@ -8,17 +8,17 @@ use system::private;
 
 use crate::error::StoreError;
 
-/// Extensions of a file that is being made, and of one that is written to test whether that is possible.
+/// Extensions of an unfinished file and of a write probe.
 pub(crate) const UNFINISHED: &str = "unfinished";
 pub(crate) const PROBE: &str = "probe";
-/// The files that SQLite keeps beside a database: the write-ahead log (WAL), and its index in shared memory.
+/// Files that SQLite keeps beside a database: the write-ahead log (WAL), and its index in shared memory.
 pub(crate) const WAL: &str = "-wal";
 pub(crate) const SHM: &str = "-shm";
 
-/// Between the name of a database that was set aside and its date.
+/// Infix between the name of a database that was set aside and its date.
 pub(crate) const ASIDE: &str = "-set-aside-";
 
-/// With what the names of databases begin that were set aside.
+/// Returns the prefix of a set-aside database.
 pub(crate) fn aside_prefix(database: &Path) -> String {
     let stem = database.file_stem().unwrap_or_default().to_string_lossy();
     format!("{stem}{ASIDE}")
@@ -30,17 +30,17 @@ pub(crate) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     name.into()
 }
 
-/// The folder of the copies.
+/// Returns the folder of the copies.
 pub(crate) fn copies_folder(database: &Path) -> PathBuf {
     database.with_file_name("copies")
 }
 
-/// The complete new file that is to become the database.
+/// Returns the path of the complete new file that is to become the database.
 pub(crate) fn restored(database: &Path) -> PathBuf {
     database.with_extension("restored")
 }
 
-/// Marks a database that is to be checked when it is opened.
+/// Returns the path of the mark that requests a check at the next opening.
 pub(crate) fn check_mark(database: &Path) -> PathBuf {
     database.with_extension("check")
 }
@@ -52,12 +52,12 @@ pub(crate) fn duplicate(from: &Path, to: &Path) -> io::Result<()> {
     target.sync_all()
 }
 
-/// A symbolic link counts, whatever its target.
+/// Returns whether a path exists. A symbolic link counts, whatever its target.
 pub(crate) fn is_there(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok()
 }
 
-/// Removes a file, if it is there.
+/// Removes a file if it exists.
 pub(crate) fn remove(path: &Path) -> Result<(), StoreError> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(StoreError::io(path)(error)),
@@ -65,7 +65,7 @@ pub(crate) fn remove(path: &Path) -> Result<(), StoreError> {
     }
 }
 
-/// Durable before anything that follows it.
+/// Renames a file, durably before anything that follows.
 pub(crate) fn rename(from: &Path, to: &Path) -> Result<(), StoreError> {
     #[cfg(feature = "faults")]
     crate::rename_faults::check(to).map_err(StoreError::io(from))?;
@@ -74,7 +74,7 @@ pub(crate) fn rename(from: &Path, to: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Makes names that changed survive a power cut, where the system can.
+/// Syncs a folder, so that renames survive a power cut, where the system can.
 pub(crate) fn sync_folder(file: &Path) {
     let _ = private::sync_parent(file);
 }

@@ -1,4 +1,4 @@
-//! SQLite's check of a whole file, now or when it is opened next.
+//! SQLite's check of a whole file, now or at the next opening.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,7 @@ use crate::connect::connect;
 use crate::error::{self, StoreError};
 use crate::files::{check_mark, copies_folder};
 
-/// Reads the whole file, and fails with [`StoreError::Damaged`] where it is.
+/// Reads the whole file, and fails with [`StoreError::Damaged`] if it is damaged.
 ///
 /// This takes a while with a large file.
 pub fn check(database: &Path) -> Result<(), StoreError> {
@@ -31,7 +31,7 @@ pub fn forget_check(database: &Path) {
     let _ = fs::remove_file(check_mark(database));
 }
 
-/// The damage that SQLite finds in a file, if any. A check that could not run is an error.
+/// Returns the damage that SQLite finds in a file, if any. A check that could not run is an error.
 pub(crate) fn fault(db: &Connection) -> Result<Option<String>, StoreError> {
     match db.query_row("PRAGMA quick_check(1)", [], |row| row.get::<_, String>(0)) {
         Ok(state) => Ok(Some(state).filter(|state| state != "ok")),

@@ -1,8 +1,7 @@
 //! Goldcrest's chats in one SQLite file. This is the only crate that names rusqlite.
 //!
-//! A table is a module of [`table`], with its schema steps, its row, its reads and its writes.
-//! [`Store`] opens the file and gives access to the tables. Times are unix seconds and come from
-//! the caller: nothing here reads a clock.
+//! A table is a module of [`table`], with its schema steps, its row, its reads and its writes. [`Store`] opens the file
+//! and gives access to the tables. Times are Unix seconds and come from the caller: nothing here reads a clock.
 
 #![warn(missing_docs)]
 
@@ -80,12 +79,11 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens the file, or makes it; migrates an older one after making a copy of it.
+    /// Opens or creates the file; migrates an older one after making a copy of it.
     ///
-    /// Answers that were being written when the last process ended become
-    /// [`MessageState::Interrupted`]; where that cannot be written they stay as they are, and the
-    /// chats can be read. A file that is damaged, foreign or of a newer version is an error, and is
-    /// left as it is; so is one that is missing though there are copies of it. The file and its
+    /// Answers that were being written when the last process ended become [`MessageState::Interrupted`]; if that cannot
+    /// be written they stay as they are, and the chats can be read. A file that is damaged, foreign or of a newer
+    /// version is an error, and is not changed; so is one that is missing although copies of it exist. The file and its
     /// folder become private to the user.
     pub fn open(path: &Path) -> Result<Store, StoreError> {
         let (db, deadline) = open::file(path)?;
@@ -106,7 +104,7 @@ impl Store {
         }
     }
 
-    /// A store in memory, for temporary chats: their ids, and those of their messages, are in a range of their own.
+    /// Opens a store in memory for temporary chats: their ids, and those of their messages, are in a separate range.
     pub fn temporary() -> Result<Store, StoreError> {
         let store = Store::in_memory()?;
         for table in ["chat", "message"] {
@@ -118,7 +116,7 @@ impl Store {
         Ok(store)
     }
 
-    /// A store in memory.
+    /// Opens a store in memory.
     pub fn in_memory() -> Result<Store, StoreError> {
         let (db, deadline) = open::memory()?;
         let store = Store {
@@ -130,13 +128,13 @@ impl Store {
         Ok(store)
     }
 
-    /// The file; `None` in memory.
+    /// Returns the file; `None` in memory.
     pub fn path(&self) -> Option<&Path> {
         self.path.as_deref()
     }
 
-    /// Has the next [`Store::open`] check the whole file, and fail where it is damaged. A file beside
-    /// the database remembers it.
+    /// Makes the next [`Store::open`] check the whole file, and fail if it is damaged. A file beside the database
+    /// stores the request.
     pub fn ask_for_check(&self) -> Result<(), StoreError> {
         match &self.path {
             Some(path) => integrity::ask_for_check(path),
@@ -159,7 +157,7 @@ impl Store {
         MessageTable { db: &self.db }
     }
 
-    /// The chats as they leave a database and come into one.
+    /// The chats in the form in which they are exported and imported.
     pub fn records(&self) -> ChatRecords<'_> {
         ChatRecords { db: &self.db }
     }
@@ -179,7 +177,7 @@ impl Store {
         PresetTable { db: &self.db }
     }
 
-    /// The windows' places.
+    /// The windows' positions.
     pub fn windows(&self) -> WindowTable<'_> {
         WindowTable { db: &self.db }
     }
@@ -192,7 +190,7 @@ impl Store {
         }
     }
 
-    /// Makes all writes of `act` in one transaction, or none when it fails.
+    /// Runs all writes of `act` in one transaction, with rollback if it fails.
     ///
     /// After `Ok` they are durable. Transactions cannot be nested.
     pub fn transaction<T, E: From<StoreError>>(

@@ -5,9 +5,9 @@ use rusqlite::{Connection, TransactionBehavior};
 /// One step of a table's schema. A released step is never changed; a change is a new step.
 #[derive(Clone, Copy)]
 pub(crate) struct Step {
-    /// The schema version that this is a part of.
+    /// Schema version that this step belongs to.
     pub version: u32,
-    /// What it does.
+    /// Statements of the step.
     pub sql: &'static str,
 }
 
@@ -19,14 +19,13 @@ pub(crate) fn version(db: &Connection) -> rusqlite::Result<u32> {
     db.pragma_query_value(None, "user_version", |row| row.get(0))
 }
 
-/// Takes all steps that the file lacks in one transaction: all or none.
+/// Runs all missing steps in one transaction: all or none.
 pub(crate) fn run(db: &mut Connection, steps: &[Step]) -> rusqlite::Result<()> {
     let latest = latest(steps);
     if version(db)? >= latest {
         return Ok(());
     }
-    // SQLite's way to alter a table is to build it again; rows that refer to it must not be
-    // deleted meanwhile.
+    // SQLite alters a table by rebuilding it; rows that refer to it must not be deleted meanwhile.
     db.pragma_update(None, "foreign_keys", false)?;
     let transaction = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
     // Read again under the lock: another process may have been faster.

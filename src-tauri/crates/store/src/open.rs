@@ -46,7 +46,7 @@ pub(crate) fn memory() -> Result<(Connection, Deadline), StoreError> {
     Ok((db, deadline))
 }
 
-/// Nothing is written before the file is known to be a Goldcrest database, undamaged, of a known version.
+/// Opens a file. Nothing is written before it is known to be a Goldcrest database, undamaged, of a known version.
 fn read(path: &Path) -> Result<Connection, StoreError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
     let mut db = connect(path, flags)?;
@@ -97,7 +97,7 @@ fn read(path: &Path) -> Result<Connection, StoreError> {
 fn prepare(db: &mut Connection) -> rusqlite::Result<Deadline> {
     db.pragma_update(None, "foreign_keys", true)?;
     db.pragma_update(None, "synchronous", "FULL")?;
-    // Deleted content is overwritten.
+    // Overwrites deleted content.
     db.pragma_update(None, "secure_delete", true)?;
     db.set_prepared_statement_cache_capacity(64);
     // Temporary results hold words of chats, too.
@@ -105,7 +105,7 @@ fn prepare(db: &mut Connection) -> rusqlite::Result<Deadline> {
     Deadline::install(db)
 }
 
-/// What SQLite says is often no more than "unable to open": what the system says tells the cause.
+/// Replaces an error of SQLite, often no more than "unable to open", with the system's, which tells the cause.
 pub(crate) fn explain(path: &Path, error: StoreError) -> StoreError {
     let cause = match error {
         StoreError::Sqlite(cause) => cause,
@@ -133,12 +133,12 @@ pub(crate) fn explain(path: &Path, error: StoreError) -> StoreError {
     }
 }
 
-/// Whether something can be written beside the database: whether a full disk has room again.
+/// Returns whether a file can be written beside the database: whether a full disk has space again.
 pub fn has_room(database: &Path) -> bool {
     no_room(database).is_none()
 }
 
-/// Whether it is the folder or the disk that takes nothing: SQLite keeps two files beside its own.
+/// Checks whether the folder or the disk is the cause of a failed write: SQLite keeps two files beside its own.
 fn no_room(path: &Path) -> Option<StoreError> {
     let folder = path.parent().unwrap_or(Path::new("."));
     let probe = path.with_extension(PROBE);

@@ -1,5 +1,5 @@
-//! Before the database is opened: an interrupted restore is finished, and a missing or empty file is found if copies
-//! exist.
+//! Checks before the database is opened: an interrupted restore is finished, and a missing or empty file is reported if
+//! copies exist.
 
 use std::fs;
 use std::path::Path;
@@ -8,13 +8,13 @@ use crate::copies;
 use crate::error::StoreError;
 use crate::files::{PROBE, SHM, UNFINISHED, WAL, is_there, remove, rename, restored, with_suffix};
 
-/// Whether a database is missing of which there are copies.
+/// Returns whether a database is missing that has copies.
 pub(crate) fn is_missing(database: &Path) -> bool {
     !is_there(database) && copies::any(database)
 }
 
-/// Whether nothing is left of a database that once had something in it. SQLite takes an empty file
-/// for a new database and removes the journal beside it, which may hold all that was written.
+/// Returns whether a database that had content is empty. SQLite takes an empty file for a new database and removes the
+/// WAL beside it, which may hold everything that was written.
 pub(crate) fn was_emptied(database: &Path) -> bool {
     let length = |path: &Path| {
         let file = fs::metadata(path).ok().filter(fs::Metadata::is_file);
@@ -24,7 +24,7 @@ pub(crate) fn was_emptied(database: &Path) -> bool {
     length(database) == Some(0) && (has_journal || copies::any(database))
 }
 
-/// Finishes an interrupted replacement: the new file becomes the database once the old one was moved away. Removes
+/// Finishes an interrupted replacement: the new file becomes the database if the former one was moved away. Removes
 /// temporary files.
 pub(crate) fn finish_restoring(database: &Path) -> Result<(), StoreError> {
     for temporary in [UNFINISHED, PROBE] {
@@ -37,7 +37,7 @@ pub(crate) fn finish_restoring(database: &Path) -> Result<(), StoreError> {
     if is_there(database) {
         return remove(&restored);
     }
-    // SQLite would play the journal of the old file, which is kept with it, into the new one.
+    // SQLite would replay the WAL of the former file, which is kept with it, into the new one.
     remove(&with_suffix(database, WAL))?;
     remove(&with_suffix(database, SHM))?;
     rename(&restored, database)

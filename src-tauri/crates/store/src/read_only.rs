@@ -1,4 +1,4 @@
-//! Reading a file without opening it as a store.
+//! Reads of a file without opening it as a store.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use crate::migrate;
 use crate::open::explain;
 use crate::table::preset::{self, PresetRow};
 
-/// The presets in a file, which may be open elsewhere, and is not changed.
+/// Reads the presets in a file, which may be open elsewhere, and is not changed.
 pub fn read_presets(path: &Path) -> Result<Vec<PresetRow>, StoreError> {
     let read = || {
         let db = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;

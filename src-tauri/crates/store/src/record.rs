@@ -1,4 +1,4 @@
-//! Chats as they leave a database and come into one: with all messages, and without the ids of that database.
+//! Chats in the form in which they are exported and imported: with all messages, and without the ids of a database.
 
 use inference::Role;
 use serde::de::IgnoredAny;
@@ -7,12 +7,12 @@ use serde_json::value::RawValue;
 
 use crate::table::message::{ErrorRow, LengthWish, MessageState};
 
-/// A chat, without its messages. A column of the table that is not here is lost in an export: `tests/store/records.rs`
-/// compares them.
+/// A chat, without its messages. A column of the table that is missing here is lost in an export:
+/// `tests/store/records.rs` compares them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ChatRecord {
-    /// What names it in every database.
+    /// Id that is unique across databases.
     pub uid: String,
     /// Its title.
     pub title: String,
@@ -25,111 +25,111 @@ pub struct ChatRecord {
     /// The last message of the shown branch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub leaf: Option<u32>,
-    /// The name of the folder in which it is.
+    /// Name of its folder.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub folder: Option<String>,
-    /// Unix seconds; `None`: it is not pinned.
+    /// Unix seconds; `None` if it is not pinned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pinned_at: Option<i64>,
-    /// Unix seconds; `None`: it is not archived.
+    /// Unix seconds; `None` if it is not archived.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub archived_at: Option<i64>,
-    /// The uid of the chat that it goes on from.
+    /// Uid of the chat that it continues.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub continues: Option<String>,
-    /// What was chosen for it; `None`: nothing was.
+    /// Chosen preset; `None` if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chosen_preset: Option<ChosenPreset>,
 }
 
-/// A folder, which its name names.
+/// A folder, identified by its name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct FolderRecord {
     /// Its name.
     pub name: String,
-    /// Whether the list hides what is in it.
+    /// True if the list hides its chats.
     #[serde(default, skip_serializing_if = "is_false")]
     pub collapsed: bool,
     /// Unix seconds.
     pub created_at: i64,
 }
 
-/// A preset, which its name names.
+/// A preset, identified by its name.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct PresetRecord {
     /// Its name.
     pub name: String,
-    /// Its instructions; empty: it has none.
+    /// Its instructions; empty if it has none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub instructions: String,
-    /// Whether answers are thought about; `None`: as the settings say.
+    /// Thinking of answers; `None`: the settings apply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thinking: Option<bool>,
-    /// How tokens are chosen, as it is stored.
+    /// Sampling parameters, as they are stored.
     pub sampling: Box<RawValue>,
 }
 
-/// What was chosen for a chat to be answered with.
+/// Preset and instructions of a chat.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ChosenPreset {
-    /// The name of a preset; `None`: what the settings say.
+    /// Name of a preset; `None`: the settings apply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preset: Option<String>,
-    /// Instructions of its own; empty: it has none.
+    /// Its own instructions; empty if it has none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub instructions: String,
 }
 
-/// A message. Others are named by their place in the chat, which counts from 1.
+/// A message. Others are referred to by their position in the chat, from 1.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct MessageRecord {
-    /// Its place.
+    /// Its position.
     pub id: u32,
-    /// The message that it follows, which has an earlier place.
+    /// Position of its parent, which is earlier.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<u32>,
-    /// Which message that follows it was shown last.
+    /// Child that was shown last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shown: Option<u32>,
     /// Who wrote it.
     pub role: Role,
-    /// Its state. One that is being written leaves as [`MessageState::Interrupted`].
+    /// Its state. A message in progress is exported as [`MessageState::Interrupted`].
     pub state: MessageState,
     /// Its text.
     pub text: String,
-    /// Whether it was asked to think.
+    /// True if thinking was requested.
     #[serde(default, skip_serializing_if = "is_false")]
     pub thinks: bool,
-    /// How long it was asked to be.
+    /// Requested length.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub length_wish: Option<LengthWish>,
     /// The thinking.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thinking: Option<String>,
-    /// How long it thought.
+    /// Milliseconds of thinking.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thinking_ms: Option<u32>,
-    /// The ids generated, in files of earlier versions. They are passed over: the model would read them in place of the
-    /// text that the user sees.
+    /// Generated ids, in files of earlier versions. They are ignored: the model would read them in place of the text
+    /// that the user sees.
     #[serde(default, skip_serializing)]
     pub tokens: IgnoredAny,
-    /// The fingerprint of the model that made it.
+    /// Fingerprint of its model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Statistics, as they are stored: a number that is read and written may change in its last digit.
+    /// Statistics in their stored form: a number may change in its last digit when it is read and written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stats: Option<Box<RawValue>>,
-    /// Why it failed.
+    /// Reason for a failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ErrorRow>,
-    /// The first message that its prompt had.
+    /// First message in its prompt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kept_from: Option<u32>,
-    /// The first message whose thinking its prompt had.
+    /// First message whose thinking was in its prompt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thinking_from: Option<u32>,
     /// Messages that its prompt left out.
@@ -138,10 +138,10 @@ pub struct MessageRecord {
     /// Answers that its prompt had without their thinking.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub omitted_thinking: u32,
-    /// Of a question: the message of another chat up to which its answers are given from that one.
+    /// Leaf of the source branch in another chat, if it is a question whose answers are given from there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompt_leaf: Option<MessagePlace>,
-    /// Whether what its prompt left out is read again for the next answer.
+    /// True if the next answer reads the parts that its prompt left out.
     #[serde(default, skip_serializing_if = "is_false")]
     pub read_again: bool,
     /// Unix seconds.
@@ -152,14 +152,14 @@ pub struct MessageRecord {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MessagePlace {
-    /// The uid of its chat.
+    /// Uid of its chat.
     pub chat: String,
-    /// Its place there.
+    /// Its position there.
     pub message: u32,
 }
 
 impl ChatRecord {
-    /// A chat in no folder.
+    /// Makes a chat in no folder.
     #[must_use]
     pub fn new(
         uid: String,
@@ -185,7 +185,7 @@ impl ChatRecord {
 }
 
 impl MessageRecord {
-    /// A whole message that follows the one before it.
+    /// Makes a complete message that follows the one before it.
     #[must_use]
     pub fn new(id: u32, role: Role, text: String, created_at: i64) -> MessageRecord {
         MessageRecord {
@@ -229,18 +229,18 @@ fn is_zero(value: &u32) -> bool {
 pub struct WholeChat {
     /// The chat.
     pub chat: ChatRecord,
-    /// Its messages by place.
+    /// Its messages by position.
     pub messages: Vec<MessageRecord>,
 }
 
-/// The uid of a later state of a chat, which is imported beside the earlier one.
+/// Returns the uid of a later state of a chat, which is imported beside the earlier one.
 #[must_use]
 pub fn later_uid(uid: &str, number: usize) -> String {
     format!("{uid}#{number}")
 }
 
 impl WholeChat {
-    /// The first thing that is wrong with the places that messages name, if any.
+    /// Returns the first invalid reference among the messages, if any.
     pub fn fault(&self) -> Option<String> {
         let count = u32::try_from(self.messages.len()).unwrap_or(u32::MAX);
         let is_there = |place: Option<u32>| place.is_none_or(|place| (1..=count).contains(&place));

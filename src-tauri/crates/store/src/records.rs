@@ -1,4 +1,4 @@
-//! Reading chats out of a database, and writing them into one.
+//! Export of chats from a database, and import into one.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
@@ -20,18 +20,18 @@ use crate::table::id::{ChatId, FolderId, MessageId, PresetId};
 use crate::table::message::{ErrorRow, IS_DELETED, MessageState, pack};
 use crate::table::preset::{ChatPreset, PresetTable};
 
-/// A chat that is being written into a database, as far as it is there.
+/// A chat that is partly written into a database.
 #[derive(Debug)]
 pub struct IncomingChat {
     whole: WholeChat,
     chat: Option<ChatId>,
-    /// Of the messages that are written.
+    /// Ids of the messages that are written.
     ids: Vec<MessageId>,
-    /// How many of them have their pointer to the next one.
+    /// Number of messages with their pointer to the next one.
     linked: usize,
 }
 
-/// A chat that is written, and what of it names others: that is set when all are there.
+/// A written chat with its references to others, which are resolved when all are there.
 #[derive(Debug)]
 pub struct WrittenChat {
     /// The chat.
@@ -42,23 +42,23 @@ pub struct WrittenChat {
     prompt_leaves: Vec<(MessageId, MessagePlace)>,
 }
 
-/// What an import names, as it is in this database.
+/// Names of an import, resolved in this database.
 pub struct ImportedNames<'a> {
     /// Its folders, by name.
     pub folders: &'a HashMap<String, FolderId>,
     /// Its presets, by name.
     pub presets: &'a HashMap<String, PresetId>,
-    /// The chat that another one names by this uid, which is given by its number among those that are published; `None`:
-    /// none of this uid came.
+    /// Lookup of the chat that another one refers to by this uid, by the number of that one among the published chats;
+    /// `None` if none of this uid came.
     pub chats: &'a dyn Fn(usize, &str) -> Option<&'a ChatHere>,
 }
 
-/// A chat of an import, as it is in this database.
+/// A chat of an import in this database.
 #[derive(Debug)]
 pub struct ChatHere {
     /// The chat.
     pub id: ChatId,
-    /// The places of its messages, by those in the import; `None`: they are the same.
+    /// Positions of its messages, by those in the import; `None` if they are the same.
     pub places: Option<Vec<u32>>,
 }
 
@@ -72,7 +72,7 @@ impl ChatHere {
 }
 
 impl IncomingChat {
-    /// A chat without [`WholeChat::fault`].
+    /// Makes a chat without [`WholeChat::fault`].
     pub fn new(whole: WholeChat) -> IncomingChat {
         IncomingChat {
             whole,
@@ -101,12 +101,12 @@ impl IncomingChat {
     }
 }
 
-/// Chats as they leave a database and come into one.
+/// Chats in the form in which they are exported and imported.
 pub struct ChatRecords<'s> {
     pub(crate) db: &'s Connection,
 }
 
-/// How long a write may take at most.
+/// Upper bound of a write's time limit.
 const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 
 const CHAT: &str = "uid, title, today, created_at, updated_at, leaf, \
@@ -117,7 +117,7 @@ const MESSAGE: &str = "id, parent, shown, role, state, text, thinks, thinking, t
      error_code, error_message, kept_from, thinking_from, omitted_messages, omitted_thinking, created_at, prompt_leaf, read_again";
 
 impl ChatRecords<'_> {
-    /// All chats that are not deleted, in an order that does not depend on the database.
+    /// Returns all chats that are not deleted, in an order that does not depend on the database.
     pub fn all(&self) -> Result<Vec<ChatId>, StoreError> {
         self.ids(
             "SELECT id FROM chat WHERE deleted_at IS NULL ORDER BY created_at, uid, id",
@@ -125,8 +125,8 @@ impl ChatRecords<'_> {
         )
     }
 
-    /// The chats that may be the one of this uid: those that have it, of which an import with this mark may have written
-    /// some, and those that were imported as later states of it, under [`later_uid`].
+    /// Returns the candidates for this uid: the chats that have it, some of which an import with this mark may have
+    /// written, and those that were imported as later states of it, under [`later_uid`].
     pub fn of_uid(&self, uid: &str, mark: i64) -> Result<Vec<ChatId>, StoreError> {
         let sql = "SELECT id FROM chat WHERE uid = ?1 AND (deleted_at IS NULL OR deleted_at = ?2)
                    UNION ALL
@@ -135,14 +135,14 @@ impl ChatRecords<'_> {
         self.ids(sql, (uid, mark))
     }
 
-    /// A mark that no chat has: below all others, so that what is left of one import is never shown by another, whatever
-    /// the clock says.
+    /// Returns a mark that no chat has: below all others, so that the rest of one import is never published by another,
+    /// whatever the clock shows.
     pub fn free_mark(&self) -> Result<i64, StoreError> {
         let sql = "SELECT min(coalesce(min(deleted_at), 0), ?1) - 1 FROM chat";
         Ok(self.db.query_row(sql, [HIDDEN], |row| row.get(0))?)
     }
 
-    /// Whether a chat has this uid, be it deleted.
+    /// Returns whether a chat, even a deleted one, has this uid.
     pub fn has_uid(&self, uid: &str) -> Result<bool, StoreError> {
         let sql = "SELECT EXISTS (SELECT 1 FROM chat WHERE uid = ?1)";
         Ok(self
@@ -151,7 +151,7 @@ impl ChatRecords<'_> {
             .query_row([uid], |row| row.get(0))?)
     }
 
-    /// All chats that are not deleted, the latest first, each with the number of its messages.
+    /// Returns all chats that are not deleted, the latest first, each with the number of its messages.
     pub fn list(&self) -> Result<Vec<(ChatRow, u32)>, StoreError> {
         let mut count = self.db.prepare_cached(&format!(
             "SELECT count(*) FROM message WHERE chat = ?1 AND NOT {IS_DELETED}"
@@ -164,7 +164,7 @@ impl ChatRecords<'_> {
         counted.collect()
     }
 
-    /// The title of a chat that is not deleted.
+    /// Returns the title of a chat that is not deleted.
     pub fn title(&self, chat: ChatId) -> Result<String, StoreError> {
         let sql = "SELECT title FROM chat WHERE id = ?1 AND deleted_at IS NULL";
         let mut read = self.db.prepare_cached(sql)?;
@@ -178,7 +178,7 @@ impl ChatRecords<'_> {
         Ok(ids.collect::<Result<_, _>>()?)
     }
 
-    /// A chat, be it deleted, with all its messages that are not.
+    /// Returns a chat, even a deleted one, with all its messages that are not deleted.
     pub fn read(&self, chat: ChatId) -> Result<WholeChat, StoreError> {
         let sql = format!(
             "SELECT {MESSAGE} FROM message WHERE chat = ?1 AND NOT {IS_DELETED} ORDER BY id"
@@ -194,7 +194,7 @@ impl ChatRecords<'_> {
             message.prompt_leaf = leaf.map_or(Ok(None), |leaf| self.place_of(leaf))?;
             messages.push((links, message));
         }
-        // Until here they are named by their ids. One that is deleted has no place.
+        // Converts ids to positions. A deleted message has none.
         let place = |id: Option<i64>| {
             let at = ids.binary_search(&id?).ok()?;
             u32::try_from(at + 1).ok()
@@ -233,7 +233,7 @@ impl ChatRecords<'_> {
         Ok(WholeChat { chat, messages })
     }
 
-    /// Where a message is, if neither it nor its chat is deleted.
+    /// Returns the position of a message, if neither it nor its chat is deleted.
     fn place_of(&self, message: i64) -> Result<Option<MessagePlace>, StoreError> {
         let sql = format!(
             "SELECT chat.uid,
@@ -253,18 +253,18 @@ impl ChatRecords<'_> {
         Ok(place.optional()?)
     }
 
-    /// Writes as much of `chats` as it can in the given time, in one transaction; those that are whole are taken from the
-    /// front. They are hidden, as deleted at `mark`, until [`ChatRecords::publish`]. A `mark` below 0 is no time, and is
-    /// never that of another import: what a crash leaves is purged with what was deleted long ago.
+    /// Writes as much of `chats` as it can in the given time, in one transaction; complete ones are removed from the
+    /// front. They are hidden, as deleted at `mark`, until [`ChatRecords::publish`]. A `mark` below 0 is no time, and
+    /// differs from that of any other import: the rest of a crash is purged with the expired chats.
     ///
-    /// Returns those that are whole. A text is indexed in one go, so that a long one may take longer.
+    /// Returns the complete ones. A text is indexed in one go, so that a long one may take longer.
     pub fn write(
         &self,
         chats: &mut VecDeque<IncomingChat>,
         mark: i64,
         within: Duration,
     ) -> Result<Vec<WrittenChat>, StoreError> {
-        // One that is never over is not to overflow.
+        // Clamped, so that an unlimited time does not overflow.
         let end = Instant::now() + within.min(LONGEST);
         let transaction = self.db.unchecked_transaction()?;
         let mut whole = Vec::new();
@@ -278,7 +278,7 @@ impl ChatRecords<'_> {
         Ok(whole)
     }
 
-    /// Whether the chat is whole now.
+    /// Returns whether the chat is complete now.
     fn write_one(
         &self,
         incoming: &mut IncomingChat,
@@ -326,7 +326,7 @@ impl ChatRecords<'_> {
             updated_at,
             pinned_at,
             archived_at,
-            // They come when what they name is there.
+            // Set once their targets exist.
             leaf: _,
             folder: _,
             continues: _,
@@ -392,8 +392,8 @@ impl ChatRecords<'_> {
         Ok(MessageId(self.db.last_insert_rowid()))
     }
 
-    /// Shows all that was written with this mark, and sets what its chats name. In a transaction, with what was made of
-    /// their folders and presets.
+    /// Publishes everything that was written with this mark, and resolves the chats' references. In a transaction, with
+    /// the creation of their folders and presets.
     pub fn publish(
         &self,
         mark: i64,
@@ -439,7 +439,7 @@ impl ChatRecords<'_> {
         Ok(PresetId(self.db.last_insert_rowid()))
     }
 
-    /// All presets, in an order that does not depend on the database.
+    /// Returns all presets, in an order that does not depend on the database.
     pub fn presets(&self) -> Result<Vec<PresetRecord>, StoreError> {
         let sql = "SELECT name, instructions, thinking, sampling FROM preset ORDER BY name, id";
         let mut read = self.db.prepare_cached(sql)?;
@@ -455,8 +455,8 @@ impl ChatRecords<'_> {
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// Sets what of a chat names other chats. One that is not there is not named; a question that is answered from it
-    /// names no message, and is refused another answer.
+    /// Resolves a chat's references to other chats. A missing one stays empty; a question that is answered from it then
+    /// has no source, and is refused another answer.
     fn link<'a>(
         &self,
         chat: &WrittenChat,
@@ -493,7 +493,7 @@ impl ChatRecords<'_> {
         Ok(())
     }
 
-    /// A chat of this uid: one that was written with this mark, else one that is not deleted.
+    /// Finds a chat of this uid: one that was written with this mark, else one that is not deleted.
     fn with_uid(&self, uid: &str, mark: i64) -> Result<Option<i64>, StoreError> {
         let sql = "SELECT id FROM chat WHERE uid = ?1 AND (deleted_at IS NULL OR deleted_at = ?2)
                    ORDER BY deleted_at IS NULL LIMIT 1";
@@ -501,7 +501,7 @@ impl ChatRecords<'_> {
         Ok(read.query_row((uid, mark), |row| row.get(0)).optional()?)
     }
 
-    /// All folders in the user's order.
+    /// Returns all folders in the user's order.
     pub fn folders(&self) -> Result<Vec<FolderRecord>, StoreError> {
         let rows = FolderTable { db: self.db }.list()?.into_iter();
         let record = |row: FolderRow| FolderRecord {
@@ -512,7 +512,7 @@ impl ChatRecords<'_> {
         Ok(rows.map(record).collect())
     }
 
-    /// The names of the folder in which a chat is, and of its preset.
+    /// Returns the names of a chat's folder and preset.
     pub fn names_of(&self, chat: ChatId) -> Result<[Option<String>; 2], StoreError> {
         let sql = "SELECT (SELECT name FROM folder WHERE folder.id = chat.folder),
                        (SELECT name FROM preset WHERE preset.id =
@@ -532,7 +532,7 @@ fn chosen_preset(row: &Row<'_>) -> rusqlite::Result<Option<ChosenPreset>> {
     }))
 }
 
-/// A row, and the messages that it names by their ids: parent, shown, kept from, thinking from.
+/// Converts a row, with the messages that it refers to by id: parent, shown, kept from, thinking from.
 fn message(row: &Row<'_>) -> rusqlite::Result<([Option<i64>; 4], MessageRecord)> {
     let links = [row.get(1)?, row.get(2)?, row.get(14)?, row.get(15)?];
     let code: Option<String> = row.get(12)?;

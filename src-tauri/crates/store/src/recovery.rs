@@ -1,5 +1,5 @@
-//! Recovery of a database that does not open: a copy or an empty one takes its place. The file that was
-//! there is kept under another name until the user removes it: it may hold what no copy has.
+//! Recovery of a database that does not open: a copy or an empty one replaces it. The former file is kept under another
+//! name until the user removes it: it may hold data that no copy has.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,17 +13,17 @@ use crate::integrity::forget_check;
 use crate::preflight::finish_restoring;
 use crate::{copies, schema};
 
-/// Puts a copy of [`good_copies`](crate::good_copies) in the database's place. Returns where the
-/// file that was there is kept.
+/// Replaces the database with a copy of [`good_copies`](crate::good_copies). Returns the path to which the former file
+/// was moved.
 ///
-/// `day` is an ISO date, for that name. After a crash in between, the next opening of the
-/// store finds the old file or the restored one.
+/// `day` is an ISO date, for that name. After a crash in between, the next opening of the store finds the former file
+/// or the restored one.
 pub fn restore_copy(database: &Path, name: &str, day: &str) -> Result<PathBuf, StoreError> {
     prepare_copy(database, name)?;
     take_prepared(database, day)
 }
 
-/// Prepares what [`take_prepared`] does, while the database may be in use: a copy lies beside it, whole.
+/// Prepares [`take_prepared`] while the database may be in use: puts a complete copy beside it.
 pub fn prepare_copy(database: &Path, name: &str) -> Result<(), StoreError> {
     let copy = copies::find(database, name)?;
     let unfinished = database.with_extension(UNFINISHED);
@@ -34,19 +34,18 @@ pub fn prepare_copy(database: &Path, name: &str) -> Result<(), StoreError> {
     made
 }
 
-/// Removes what [`prepare_copy`] prepared, where it was not taken.
+/// Removes the copy of [`prepare_copy`] if it was not taken.
 pub fn drop_prepared(database: &Path) {
     let _ = fs::remove_file(database.with_extension(UNFINISHED));
 }
 
-/// Puts what [`prepare_copy`] prepared in the place of a database that nobody has open. Returns where the file that was
-/// there is kept. After an error that file is in its place again; where not even that is possible, the next opening finds
-/// the copy.
+/// Replaces a closed database with the copy of [`prepare_copy`]. Returns the path to which the former file was moved.
+/// After an error that file is restored; if not even that is possible, the next opening finds the copy.
 pub fn take_prepared(database: &Path, day: &str) -> Result<PathBuf, StoreError> {
     replace(database, day, |_| Ok(()))
 }
 
-/// Puts an empty database in the database's place, as [`restore_copy`] does with a copy.
+/// Replaces the database with an empty one, as [`restore_copy`] does with a copy.
 pub fn start_empty(database: &Path, day: &str) -> Result<PathBuf, StoreError> {
     replace(database, day, |new| {
         remove(new)?;
@@ -54,7 +53,7 @@ pub fn start_empty(database: &Path, day: &str) -> Result<PathBuf, StoreError> {
     })
 }
 
-/// Takes back what [`take_prepared`] did, where the file that was put there does not open.
+/// Reverts [`take_prepared`] if the new file does not open.
 pub fn put_back(database: &Path, kept: &Path) -> Result<(), StoreError> {
     for suffix in [WAL, SHM] {
         remove(&with_suffix(database, suffix))?;
@@ -67,7 +66,7 @@ pub fn put_back(database: &Path, kept: &Path) -> Result<(), StoreError> {
     remove(&kept_journal)
 }
 
-/// Puts what `make` makes in the database's place.
+/// Replaces the database with the file that `make` creates.
 fn replace(
     database: &Path,
     day: &str,
@@ -98,8 +97,8 @@ fn set_aside(database: &Path, day: &str) -> Result<PathBuf, StoreError> {
     Ok(kept)
 }
 
-/// Moves a database, if it is there. Its WAL has both names from then on, so that a crash in between does not leave one
-/// without the other.
+/// Moves a database, if it exists. Its WAL has both names from then on, so that a crash in between does not separate
+/// them.
 fn move_with_journal(
     (from, journal): (&Path, &Path),
     (to, new_journal): (&Path, &Path),
@@ -127,7 +126,7 @@ fn keep_journal(journal: &Path, kept: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// The name that the database would be kept under: no other file has it.
+/// Returns a free name under which the database would be kept.
 pub fn name_aside(database: &Path, day: &str) -> PathBuf {
     let prefix = aside_prefix(database);
     let name = |n: u32| {

@@ -4,10 +4,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-/// The targets of renames that fail, each once for each time that it is named.
+/// Targets of renames that fail, once per entry.
 static UNREACHABLE: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
-/// The next `times` that a file is renamed to `path` fail.
+/// Makes the next `times` renames to `path` fail.
 pub fn refuse_renames(path: &Path, times: usize) {
     let mut unreachable = UNREACHABLE.lock().unwrap_or_else(PoisonError::into_inner);
     unreachable.extend(std::iter::repeat_n(path.to_owned(), times));

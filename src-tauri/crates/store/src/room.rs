@@ -1,4 +1,4 @@
-//! Room on the disk, and in the file: an import leaves some of the one, and a large purge gives some of the other back.
+//! Free space: an import leaves some on the disk, and a large purge returns some of the file.
 
 use std::time::Duration;
 
@@ -8,41 +8,42 @@ use crate::error::StoreError;
 use crate::table::chat::empty_wal;
 use crate::{Store, deadline};
 
-/// Bytes of a disk that an import leaves to other programs, and to the chats.
+/// Bytes of the disk that an import leaves to other programs, and to the chats.
 const RESERVE: u64 = 128 << 20;
-/// Bytes of a file that are empty before it is made smaller; they are at least a third of it, too.
+/// Minimum empty bytes of a file to compact it; they must also be a third of it.
 const WORTH: u64 = 16 << 20;
-/// Bytes of content with which a file is still made smaller: SQLite holds them in memory.
+/// Maximum bytes of content to compact: SQLite holds them in memory.
 const LARGEST: u64 = 128 << 20;
-/// Limit of its time: nobody is served meanwhile.
+/// Time limit of a compaction, which blocks the actor.
 const LIMIT: Duration = Duration::from_secs(2);
 
 impl Store {
-    /// Fails where the disk of the file has less free space than is to be left on it.
+    /// Fails if the disk has less free space than the reserve.
     pub fn check_room(&self) -> Result<(), StoreError> {
         match self.free_bytes() {
             Some(free) if free < RESERVE => Err(StoreError::LittleRoom {
                 free,
                 reserve: RESERVE,
             }),
-            // Where the system does not say it, the write does.
+            // If the system does not report it, the write shows it.
             _ => Ok(()),
         }
     }
 
-    /// Makes the file smaller where a purge has left much of it empty. What is not done within two seconds stays as it is:
-    /// new messages go there.
+    /// Compacts the file if a purge has left much of it empty. The rest after two seconds stays as it is: new messages
+    /// reuse it.
     pub fn compact(&self) -> Result<(), StoreError> {
         let page = self.number("page_size")?;
         let bytes = page * self.number("page_count")?;
         let free = page * self.number("freelist_count")?;
-        // A file with more than that in its pages has too much content, which would take long to find out.
+        // A file with more than that in its pages has too much content, and the exact size would take long to
+        // determine.
         let is_large = bytes.saturating_sub(free) > 3 * LARGEST;
         if free < WORTH / 4 || is_large {
             return Ok(());
         }
         let vacuum = || {
-            // Pages of the search indices are not empty once their words are gone, but nearly so.
+            // Pages of the search indices are not empty after a purge, but nearly so.
             let content = "SELECT sum(payload) FROM dbstat('main', 1)";
             let content: i64 = self.db.query_row(content, [], |row| row.get(0))?;
             let content = content.unsigned_abs();
@@ -67,7 +68,7 @@ impl Store {
         self.db.pragma_query_value(None, pragma, number)
     }
 
-    /// Bytes that are free on the disk of the file; `None` in memory, and where the system does not say it.
+    /// Returns the free bytes on the file's disk; `None` in memory, or if the system does not report it.
     fn free_bytes(&self) -> Option<u64> {
         let folder = self.path.as_deref()?.parent()?;
         fs4::available_space(folder).ok()

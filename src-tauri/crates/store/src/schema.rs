@@ -1,4 +1,4 @@
-//! The application id, an empty database, and what does not belong into the schema of one.
+//! The application id, an empty database, and the check for foreign parts of a schema.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -12,7 +12,7 @@ use crate::{migrate, table};
 /// "GLDC": distinguishes Goldcrest's files from those of other programs.
 pub(crate) const APPLICATION_ID: i32 = 0x474c_4443;
 
-/// Makes an empty database, with no other file beside it.
+/// Creates an empty database, with no other file beside it.
 pub(crate) fn create(path: &Path) -> Result<(), StoreError> {
     private::file(path).map_err(StoreError::io(path))?;
     let mut db = Connection::open(path)?;
@@ -21,7 +21,7 @@ pub(crate) fn create(path: &Path) -> Result<(), StoreError> {
     Ok(migrate::run(&mut db, &table::steps())?)
 }
 
-/// The first part of a database's schema that the steps to its version do not make as it is, such as `trigger "x"`.
+/// Returns the first part of a schema that the steps up to its version do not create, such as `trigger "x"`.
 pub(crate) fn altered_part(db: &Connection) -> Result<Option<String>, StoreError> {
     let found = migrate::version(db)?;
     let mut steps = table::steps();
@@ -40,7 +40,7 @@ struct SchemaPart {
     sql: Option<String>,
 }
 
-/// The tables that FTS5 keeps its indices in are left out: their form is that of SQLite's version.
+/// Returns the parts of a schema without FTS5's own tables, whose form depends on SQLite's version.
 fn parts(db: &Connection) -> rusqlite::Result<BTreeSet<SchemaPart>> {
     let mut read = db.prepare(
         "SELECT type, name, sql FROM sqlite_schema
@@ -57,8 +57,7 @@ fn parts(db: &Connection) -> rusqlite::Result<BTreeSet<SchemaPart>> {
     parts.collect()
 }
 
-/// A statement without its comments, which a later version may word in another way, and without its white space. What
-/// stands in quotes stays as it is.
+/// Normalises a statement: removes comments, which a later version may reword, and white space outside quotes.
 fn words(sql: &str) -> String {
     let mut words = String::new();
     let (mut quote, mut rest) = (None, sql.chars().peekable());
@@ -70,7 +69,7 @@ fn words(sql: &str) -> String {
                 continue;
             }
             None if c.is_ascii_whitespace() => {
-                // One is left between two words.
+                // Keeps one between two words.
                 if !words.ends_with(' ') {
                     words.push(' ');
                 }

@@ -1,4 +1,4 @@
-//! The chats at one moment, read beside whoever writes them.
+//! A consistent snapshot of the chats, read beside a writer.
 
 use std::fs;
 use std::path::Path;
@@ -13,17 +13,17 @@ use crate::records::ChatRecords;
 use crate::schema::APPLICATION_ID;
 use crate::{migrate, open, table};
 
-/// How long to wait for a writer that has the file to itself, as at the end of a process.
+/// Time to wait for a writer that holds the file exclusively, as at the end of a process.
 const BUSY: Duration = Duration::from_secs(5);
 
-/// A read transaction on a connection of its own: what is written meanwhile does not change it.
+/// A read transaction on a separate connection, unaffected by concurrent writes.
 pub struct StoreSnapshot {
     db: Connection,
 }
 
 impl StoreSnapshot {
-    /// Takes a snapshot. The file must have the schema of this version, as it has once a [`Store`](crate::Store) was
-    /// opened; nothing is written. It may lie in a folder that cannot be written.
+    /// Takes a snapshot. The file must have the schema of this version, as it does once a [`Store`](crate::Store) was
+    /// opened; nothing is written. It may lie in a read-only folder.
     pub fn take(database: &Path) -> Result<StoreSnapshot, StoreError> {
         StoreSnapshot::read(database).map_err(|error| open::explain(database, error))
     }
@@ -50,13 +50,13 @@ impl StoreSnapshot {
         Ok(StoreSnapshot { db })
     }
 
-    /// The chats as they leave the database.
+    /// The chats in the form in which they are exported.
     pub fn records(&self) -> ChatRecords<'_> {
         ChatRecords { db: &self.db }
     }
 }
 
-/// The first read shows whether SQLite can make the files that it needs beside a database.
+/// Reads the application id. The first read shows whether SQLite can create the files that it needs beside a database.
 fn application_of(path: &Path) -> Result<(Connection, i32), StoreError> {
     let db = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
     db.busy_timeout(BUSY)?;
@@ -64,7 +64,7 @@ fn application_of(path: &Path) -> Result<(Connection, i32), StoreError> {
     Ok((db, application))
 }
 
-/// Without a journal, all is in a file that nobody can change there.
+/// Opens a file in a read-only folder. Without a WAL it is complete, and nobody can change it there.
 fn in_read_only_folder(path: &Path) -> Result<(Connection, i32), StoreError> {
     let journal = fs::metadata(with_suffix(path, WAL));
     if journal.is_ok_and(|journal| journal.len() > 0) {

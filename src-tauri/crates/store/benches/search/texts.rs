@@ -73,7 +73,7 @@ impl Language {
     }
 }
 
-/// The word of a rank, the same each time: one of the list, or the beginning of one and the end of another.
+/// Returns the word of a rank, the same each time: one of the list, or the beginning of one and the end of another.
 fn word(list: &[&str], rank: u64) -> String {
     let rank = rank as usize;
     if let Some(word) = list.get(rank) {
@@ -89,7 +89,7 @@ fn word(list: &[&str], rank: u64) -> String {
     head + &third + &tail
 }
 
-/// A word that stands in few messages.
+/// Returns a word of few messages.
 pub fn rare_word() -> String {
     let list: Vec<&str> = ENGLISH.split_whitespace().collect();
     let long = |rank: &u64| word(&list, *rank).chars().count() >= 8;
@@ -97,7 +97,7 @@ pub fn rare_word() -> String {
     word(&list, rank)
 }
 
-/// Numbers by chance, the same in each run.
+/// Reproducible random numbers.
 pub struct Random(u64);
 
 impl Default for Random {

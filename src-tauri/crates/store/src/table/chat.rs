@@ -1,4 +1,4 @@
-//! Chats. A deleted chat is kept, hidden, for a while, so that deleting can be undone; one whose `deleted_at` is 0 is being
+//! Chats. A deleted chat is hidden for a while, so that deletion can be undone; one whose `deleted_at` is 0 is being
 //! purged, and cannot be restored any more. Below 0 it is a mark: the chat is being written, and is not in the bin.
 
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use crate::migrate::Step;
 use crate::table::id::{ChatId, FolderId, MessageId};
 use crate::table::json::json;
 
-// AUTOINCREMENT: the id of a chat that was purged is never given to another.
+// AUTOINCREMENT: the id of a purged chat is never reused.
 pub(crate) const STEPS: &[Step] = &[CREATE, CONTINUES, ORDER, UID];
 
 const CREATE: Step = Step {
@@ -41,7 +41,7 @@ const ORDER: Step = Step {
           ALTER TABLE chat ADD COLUMN archived_at INTEGER;",
 };
 
-/// A name that stays with a chat when it leaves this database and comes into another.
+/// A uid that a chat keeps when it moves to another database.
 const UID: Step = Step {
     version: 4,
     sql: "ALTER TABLE chat ADD COLUMN uid TEXT;
@@ -67,24 +67,24 @@ pub struct ChatRow {
     pub created_at: i64,
     /// Unix seconds of the last message.
     pub updated_at: i64,
-    /// The chat of which it began with a summary.
+    /// Chat whose summary this one began with.
     pub continues: Option<ChatId>,
-    /// The folder in which it is.
+    /// Folder that contains it.
     pub folder: Option<FolderId>,
-    /// Unix seconds; `None`: it is not pinned.
+    /// Unix seconds; `None` if it is not pinned.
     pub pinned_at: Option<i64>,
-    /// Unix seconds; `None`: it is not archived.
+    /// Unix seconds; `None` if it is not archived.
     pub archived_at: Option<i64>,
-    /// Unix seconds; `None`: it is not deleted.
+    /// Unix seconds; `None` if it is not deleted.
     pub deleted_at: Option<i64>,
 }
 
 const COLUMNS: &str = "id, title, today, leaf, created_at, updated_at, folder, pinned_at, archived_at, deleted_at, continues";
 
-/// What is set of several chats at once.
+/// Fields that can be set for several chats at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChatField {
-    /// [`ChatRow::folder`]. A folder that is not there any more is none.
+    /// [`ChatRow::folder`]. A folder that no longer exists counts as none.
     Folder,
     /// [`ChatRow::pinned_at`].
     Pinned,
@@ -94,10 +94,10 @@ pub enum ChatField {
     Deleted,
 }
 
-/// `deleted_at` of a chat that is hidden. An import has a mark of its own, below that.
+/// Value of `deleted_at` for a hidden chat. An import has a mark of its own, below that.
 pub(crate) const HIDDEN: i64 = -1;
 
-/// Chats, each with what one of its fields is set to.
+/// Chats, each with the value of one field.
 pub type ChatValues = Vec<(ChatId, Option<i64>)>;
 
 impl ChatRow {
@@ -118,10 +118,10 @@ impl ChatRow {
     }
 }
 
-/// Has what was purged leave the WAL too.
+/// Truncates the WAL, so that purged content leaves it too.
 pub(crate) fn empty_wal(db: &Connection) {
-    // While another connection reads, this does nothing, and closing the file does it. Waiting for that connection would
-    // hold up everything else.
+    // While another connection reads, this does nothing, and closing the file does it. Waiting for that connection
+    // would block everything else.
     let _ = db.busy_timeout(Duration::ZERO);
     let _ = db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
     let _ = db.busy_timeout(BUSY);
@@ -143,12 +143,12 @@ impl ChatTable<'_> {
         Ok(ChatId(self.db.last_insert_rowid()))
     }
 
-    /// A chat that is not deleted.
+    /// Returns a chat that is not deleted.
     pub fn get(&self, chat: ChatId) -> Result<ChatRow, StoreError> {
         self.one("id = ?1 AND deleted_at IS NULL", chat)
     }
 
-    /// A chat, which may be deleted.
+    /// Returns a chat, which may be deleted.
     pub fn get_with_deleted(&self, chat: ChatId) -> Result<ChatRow, StoreError> {
         self.one("id = ?1 AND deleted_at IS NOT 0", chat)
     }
@@ -163,23 +163,23 @@ impl ChatTable<'_> {
         row.ok_or(StoreError::NotFound("chat"))
     }
 
-    /// All chats that are not deleted, the latest first.
+    /// Returns all chats that are not deleted, the latest first.
     pub fn list(&self) -> Result<Vec<ChatRow>, StoreError> {
         self.rows("deleted_at IS NULL ORDER BY updated_at DESC, id DESC", ())
     }
 
-    /// All deleted chats, the last one first.
+    /// Returns all deleted chats, the last deleted first.
     pub fn deleted(&self) -> Result<Vec<ChatRow>, StoreError> {
         self.rows("deleted_at > 0 ORDER BY deleted_at DESC, id DESC", ())
     }
 
-    /// The chats that were deleted before a moment, and can be restored.
+    /// Returns the chats that were deleted before this time, and can be restored.
     pub fn deleted_before(&self, moment: i64) -> Result<Vec<ChatId>, StoreError> {
         let sql = "SELECT id FROM chat WHERE deleted_at > 0 AND deleted_at < ?1";
         Ok(self.ids(sql, moment)?.into_iter().map(ChatId).collect())
     }
 
-    /// Those of these chats that are not deleted.
+    /// Returns the chats among these that are not deleted.
     pub fn some(&self, chats: &[ChatId]) -> Result<Vec<ChatRow>, StoreError> {
         self.rows(
             "id IN (SELECT value FROM json_each(?1)) AND deleted_at IS NULL",
@@ -194,20 +194,20 @@ impl ChatTable<'_> {
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// The chats in a folder, deleted ones included.
+    /// Returns the chats in a folder, deleted ones included.
     pub fn in_folder(&self, folder: FolderId) -> Result<Vec<ChatId>, StoreError> {
         let ids = self.ids("SELECT id FROM chat WHERE folder = ?1", folder.0)?;
         Ok(ids.into_iter().map(ChatId).collect())
     }
 
-    /// Whether a chat was ever created, deleted ones included.
+    /// Returns whether a chat was ever created, deleted ones included.
     pub fn any(&self) -> Result<bool, StoreError> {
         Ok(self
             .db
             .query_row("SELECT EXISTS (SELECT 1 FROM chat)", [], |row| row.get(0))?)
     }
 
-    /// The ids of all chats, deleted ones included as long as they can be restored.
+    /// Returns the ids of all chats, deleted ones included as long as they can be restored.
     pub fn ids_of_all(&self) -> Result<Vec<ChatId>, StoreError> {
         let mut query = self
             .db
@@ -225,7 +225,7 @@ impl ChatTable<'_> {
         )
     }
 
-    /// Says that a chat begins with a summary of another one.
+    /// Records that a chat begins with a summary of another one.
     pub fn set_continues(&self, chat: ChatId, of: ChatId) -> Result<(), StoreError> {
         self.change("UPDATE chat SET continues = ?2 WHERE id = ?1", chat, of.0)
     }
@@ -248,7 +248,7 @@ impl ChatTable<'_> {
         )
     }
 
-    /// Hides a chat that is not whole yet, until it is restored; a purge removes it.
+    /// Hides an incomplete chat until it is restored; a purge removes it.
     pub fn hide(&self, chat: ChatId) -> Result<(), StoreError> {
         self.change(
             "UPDATE chat SET deleted_at = ?2 WHERE id = ?1",
@@ -266,8 +266,8 @@ impl ChatTable<'_> {
         )
     }
 
-    /// Sets a field of several chats, in one statement, and returns what it was: setting that undoes it. Chats that are not
-    /// there any more are left out; it is an error where none is.
+    /// Sets a field of several chats, in one statement, and returns the former values, with which it can be undone.
+    /// Chats that no longer exist are skipped; it is an error if none exists.
     pub fn set(&self, field: ChatField, values: &ChatValues) -> Result<ChatValues, StoreError> {
         let (column, value) = match field {
             ChatField::Folder => ("folder", "(SELECT id FROM folder WHERE id = new.value)"),
@@ -294,7 +294,7 @@ impl ChatTable<'_> {
         }
     }
 
-    /// Has the next purge remove those of these chats that are deleted, and returns them. They cannot be restored any more.
+    /// Makes the next purge remove the deleted ones of these chats, and returns them. They cannot be restored any more.
     pub fn expire(&self, chats: &[ChatId]) -> Result<Vec<ChatId>, StoreError> {
         let mut expire = self.db.prepare_cached(
             "UPDATE chat SET deleted_at = 0
@@ -304,7 +304,7 @@ impl ChatTable<'_> {
         Ok(expired.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// Moves the dates at which chats were deleted, but not beyond `now`.
+    /// Shifts the dates of deletion of chats, but not beyond `now`.
     pub fn move_deleted(&self, by: i64, now: i64) -> Result<(), StoreError> {
         self.db.execute(
             "UPDATE chat SET deleted_at = min(min(deleted_at, ?2) + ?1, ?2) WHERE deleted_at > 0",
@@ -313,14 +313,14 @@ impl ChatTable<'_> {
         Ok(())
     }
 
-    /// Purges the chats that were deleted before a moment, with their messages, from the WAL too, for at most the given
-    /// time: the search indices take at least ten milliseconds per message. Returns whether there is more.
+    /// Purges the chats that were deleted before this time, with their messages, from the WAL too, within the time
+    /// limit: the search indices take at least ten milliseconds per message. Returns whether there is more.
     pub fn purge(&self, deleted_before: i64, within: Duration) -> Result<bool, StoreError> {
         let end = Instant::now() + within;
         let transaction = self.db.unchecked_transaction()?;
         let expired = self.ids("SELECT id FROM chat WHERE deleted_at < ?1", deleted_before)?;
         for chat in &expired {
-            // Nothing may refer to what is removed. The last message goes first, as each refers to one before it.
+            // Nothing may refer to a removed row. The last message goes first, as each refers to an earlier one.
             for unlink in [
                 "UPDATE chat SET leaf = NULL, deleted_at = 0 WHERE id = ?1",
                 "UPDATE message SET shown = NULL WHERE chat = ?1 AND shown IS NOT NULL",

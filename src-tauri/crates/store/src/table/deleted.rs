@@ -1,8 +1,7 @@
-//! Messages that were deleted, with all that follows them. They are kept, hidden, for a while, so that deleting can be
-//! undone.
+//! Deleted messages, with their descendants. They are hidden for a while, so that deletion can be undone.
 //!
-//! Every hidden message has a row here: what is hidden is found without a walk up the tree, and without reading past long
-//! texts.
+//! Every hidden message has a row here: hidden messages are found without a walk up the tree, and without reading past
+//! long texts.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -28,16 +27,16 @@ pub(crate) const STEPS: &[Step] = &[Step {
           CREATE INDEX deleted_message_at ON deleted_message (deleted_at);",
 }];
 
-/// What [`MessageTable::purge`] has done.
+/// Result of [`MessageTable::purge`].
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Purged {
-    /// The chats of which something was purged.
+    /// Chats with purged messages.
     pub chats: BTreeSet<ChatId>,
-    /// Whether there is more.
+    /// True if there is more.
     pub more: bool,
 }
 
-/// A message that was deleted, of a chat that was not. What follows it is deleted with it.
+/// A deleted message of a chat that is not deleted. Its descendants are deleted with it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "specta", derive(specta::Type))]
 #[serde(rename_all = "camelCase")]
@@ -48,20 +47,20 @@ pub struct DeletedMessage {
     pub chat: ChatId,
     /// The chat's title.
     pub title: String,
-    /// How it begins.
+    /// Beginning of its text.
     pub text: String,
     /// Unix seconds.
     #[cfg_attr(feature = "specta", specta(type = u32))]
     pub deleted_at: i64,
 }
 
-/// Of a deleted message: it can be restored by itself, as what it follows is there.
+/// Condition for a deleted message that can be restored by itself, as its parent is there.
 const CAN_BE_RESTORED: &str =
     "deleted_message.message = deleted_message.root AND chat.deleted_at IS NULL
      AND (message.parent IS NULL OR message.parent NOT IN (SELECT message FROM deleted_message))";
 
 impl MessageTable<'_> {
-    /// Messages that can be restored, that deleted last first, at most `limit`.
+    /// Returns the messages that can be restored, the last deleted first, at most `limit`.
     pub fn deleted(&self, limit: u32) -> Result<Vec<DeletedMessage>, StoreError> {
         let mut read = self.db.prepare_cached(&format!(
             "SELECT message.id, chat.id, chat.title,
@@ -82,7 +81,7 @@ impl MessageTable<'_> {
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// The chat of a message that can be restored.
+    /// Returns the chat of a message that can be restored.
     pub fn chat_of_deleted(&self, message: MessageId) -> Result<ChatId, StoreError> {
         let chat = self
             .db
@@ -96,8 +95,8 @@ impl MessageTable<'_> {
         chat.ok_or(StoreError::NotFound("message"))
     }
 
-    /// Hides a message and all that follows it. Where it was shown, the version before it is shown, else the next one,
-    /// else the branch ends with its parent.
+    /// Hides a message and its descendants. If it was shown, the version before it is shown, else the next one, else
+    /// the branch ends with its parent.
     pub fn delete(&self, message: MessageId, at: i64) -> Result<(), StoreError> {
         let row = self.get(message)?;
         self.db
@@ -130,7 +129,7 @@ impl MessageTable<'_> {
         }
     }
 
-    /// Brings back what [`MessageTable::delete`] has hidden. It is not shown by that.
+    /// Reverts [`MessageTable::delete`], without showing the message.
     pub fn undelete(&self, message: MessageId) -> Result<(), StoreError> {
         let restored = self
             .db
@@ -153,7 +152,7 @@ impl MessageTable<'_> {
         Ok(shown.is_some())
     }
 
-    /// Moves the dates at which messages were deleted, but not beyond `now`.
+    /// Shifts the dates of deletion of messages, but not beyond `now`.
     pub fn move_deleted(&self, by: i64, now: i64) -> Result<(), StoreError> {
         self.db.execute(
             "UPDATE deleted_message SET deleted_at = min(min(deleted_at, ?2) + ?1, ?2)",
@@ -162,8 +161,8 @@ impl MessageTable<'_> {
         Ok(())
     }
 
-    /// Purges the messages that were deleted before a moment, with all below them, from the WAL too, for at most the given
-    /// time.
+    /// Purges the messages that were deleted before this time, with their descendants, from the WAL too, within the
+    /// time limit.
     pub fn purge(&self, deleted_before: i64, within: Duration) -> Result<Purged, StoreError> {
         let end = Instant::now() + within;
         let transaction = self.db.unchecked_transaction()?;
@@ -200,7 +199,7 @@ impl MessageTable<'_> {
         Ok(purged)
     }
 
-    /// A message with all that follows it, the last one first: what was deleted below it at a later date goes with it.
+    /// Returns a message with its descendants, the last one first: those that were deleted at a later date go with it.
     fn below(&self, message: i64) -> Result<Vec<(i64, ChatId)>, StoreError> {
         let mut read = self.db.prepare_cached(
             "WITH RECURSIVE down (id) AS (

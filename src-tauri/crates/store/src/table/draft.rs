@@ -45,7 +45,7 @@ pub(crate) const STEPS: &[Step] = &[
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "specta", derive(specta::Type))]
 pub struct Draft {
-    /// What was typed.
+    /// Typed text.
     pub text: String,
     /// Long texts that were pasted, to be sent with it.
     pub pastes: Vec<String>,
@@ -58,15 +58,15 @@ pub struct Draft {
 #[cfg_attr(feature = "specta", derive(specta::Type))]
 #[serde(deny_unknown_fields)]
 pub struct QueuedMessage {
-    /// What was typed.
+    /// Typed text.
     pub text: String,
     /// Long texts that were pasted, to be sent with it.
     pub pastes: Vec<String>,
-    /// Whether its answer is to be thought about.
+    /// True if its answer is to be thought about.
     pub thinking: bool,
 }
 
-/// What a draft belongs to.
+/// Owner of a draft.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DraftPlace {
     /// A new chat.
@@ -90,7 +90,7 @@ pub struct DraftTable<'s> {
 }
 
 impl DraftTable<'_> {
-    /// The draft of a place; empty where there is none.
+    /// Returns a draft; empty if there is none.
     pub fn get(&self, place: DraftPlace) -> Result<Draft, StoreError> {
         let text = self.column("SELECT text FROM draft WHERE chat = ?1", place)?;
         let pastes: Option<String> =
@@ -104,7 +104,7 @@ impl DraftTable<'_> {
         })
     }
 
-    /// Keeps what was typed. An empty text removes it.
+    /// Stores the typed text. An empty text removes it.
     pub fn set(&self, place: DraftPlace, text: &str) -> Result<(), StoreError> {
         if text.is_empty() {
             self.remove("DELETE FROM draft WHERE chat = ?1", place)
@@ -117,7 +117,7 @@ impl DraftTable<'_> {
         }
     }
 
-    /// Keeps what was pasted.
+    /// Stores the pasted texts.
     pub fn set_pastes(&self, place: DraftPlace, pastes: &[String]) -> Result<(), StoreError> {
         if pastes.is_empty() {
             self.remove("DELETE FROM paste WHERE chat = ?1", place)
@@ -130,7 +130,7 @@ impl DraftTable<'_> {
         }
     }
 
-    /// Keeps the messages that wait.
+    /// Stores the queued messages.
     pub fn set_queue(&self, place: DraftPlace, queue: &[QueuedMessage]) -> Result<(), StoreError> {
         if queue.is_empty() {
             self.remove("DELETE FROM queue WHERE chat = ?1", place)
@@ -144,7 +144,7 @@ impl DraftTable<'_> {
         }
     }
 
-    /// Keeps a whole draft in place of the one that is there.
+    /// Replaces a whole draft.
     pub fn put(&self, place: DraftPlace, draft: &Draft) -> Result<(), StoreError> {
         self.set(place, &draft.text)?;
         self.set_pastes(place, &draft.pastes)?;

@@ -24,7 +24,7 @@ pub struct FolderRow {
     pub id: FolderId,
     /// Its name.
     pub name: String,
-    /// Whether the list hides what is in it.
+    /// True if the list hides its chats.
     pub collapsed: bool,
     /// Unix seconds.
     pub created_at: i64,
@@ -47,7 +47,7 @@ pub struct FolderTable<'s> {
 }
 
 impl FolderTable<'_> {
-    /// Creates a folder behind all others.
+    /// Creates a folder after all others.
     pub fn create(&self, name: &str, at: i64) -> Result<FolderId, StoreError> {
         self.db
             .prepare_cached(
@@ -58,7 +58,7 @@ impl FolderTable<'_> {
         Ok(FolderId(self.db.last_insert_rowid()))
     }
 
-    /// Brings a folder back that was removed, behind all others.
+    /// Restores a removed folder, after all others.
     pub fn put_back(&self, folder: &FolderRow) -> Result<(), StoreError> {
         self.db
             .prepare_cached(
@@ -74,7 +74,7 @@ impl FolderTable<'_> {
         Ok(())
     }
 
-    /// A folder.
+    /// Returns a folder.
     pub fn get(&self, folder: FolderId) -> Result<FolderRow, StoreError> {
         let row = self
             .db
@@ -84,7 +84,7 @@ impl FolderTable<'_> {
         row.ok_or(StoreError::NotFound("folder"))
     }
 
-    /// All folders in the user's order.
+    /// Returns all folders in the user's order.
     pub fn list(&self) -> Result<Vec<FolderRow>, StoreError> {
         let mut read = self.db.prepare_cached(
             "SELECT id, name, collapsed, created_at FROM folder ORDER BY position, id",
@@ -98,7 +98,7 @@ impl FolderTable<'_> {
         self.change("UPDATE folder SET name = ?2 WHERE id = ?1", folder, name)
     }
 
-    /// Hides what is in a folder from the list, or shows it.
+    /// Collapses or expands a folder in the list.
     pub fn collapse(&self, folder: FolderId, collapsed: bool) -> Result<(), StoreError> {
         self.change(
             "UPDATE folder SET collapsed = ?2 WHERE id = ?1",
@@ -107,7 +107,7 @@ impl FolderTable<'_> {
         )
     }
 
-    /// Moves a folder to the place `to` among the others, counted from 0; one beyond the end is the end.
+    /// Moves a folder to the position `to` among the others, from 0; one beyond the end is the end.
     pub fn place(&self, folder: FolderId, to: usize) -> Result<(), StoreError> {
         let mut order: Vec<FolderId> = self.list()?.into_iter().map(|row| row.id).collect();
         order.retain(|id| *id != folder);
@@ -122,7 +122,7 @@ impl FolderTable<'_> {
         Ok(())
     }
 
-    /// Removes a folder in which no chat is.
+    /// Removes an empty folder.
     pub fn remove(&self, folder: FolderId) -> Result<(), StoreError> {
         let removed = self
             .db

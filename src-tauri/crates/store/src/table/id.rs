@@ -1,21 +1,21 @@
-//! Keys of rows that other tables refer to. Those of temporary chats are in a range of their own, so that an id tells in
+//! Keys of rows that other tables refer to. Those of temporary chats are in a separate range, so that an id tells in
 //! which store its row is.
 
 use serde::{Deserialize, Serialize};
 
-/// Names a chat.
+/// Id of a chat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "specta", derive(specta::Type))]
 #[serde(transparent)]
 pub struct ChatId(#[cfg_attr(feature = "specta", specta(type = u32))] pub i64);
 
-/// Names a message.
+/// Id of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "specta", derive(specta::Type))]
 #[serde(transparent)]
 pub struct MessageId(#[cfg_attr(feature = "specta", specta(type = u32))] pub i64);
 
-/// Names a preset.
+/// Id of a preset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "specta", derive(specta::Type))]
 #[serde(transparent)]
@@ -25,20 +25,20 @@ pub struct PresetId(#[cfg_attr(feature = "specta", specta(type = u32))] pub i64)
 pub(crate) const FIRST_TEMPORARY: i64 = 1 << 40;
 
 impl ChatId {
-    /// Whether the chat is never written to the disk.
+    /// Returns whether the chat is never written to the disk.
     pub fn is_temporary(self) -> bool {
         self.0 >= FIRST_TEMPORARY
     }
 }
 
 impl MessageId {
-    /// Whether the message is of a chat that is never written to the disk.
+    /// Returns whether the message belongs to a chat that is never written to the disk.
     pub fn is_temporary(self) -> bool {
         self.0 >= FIRST_TEMPORARY
     }
 }
 
-/// Names a folder.
+/// Id of a folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "specta", derive(specta::Type))]
 #[serde(transparent)]

@@ -14,8 +14,8 @@ use crate::error::StoreError;
 use crate::migrate::Step;
 use crate::table::id::{ChatId, MessageId};
 
-// No cascade along `parent`: SQLite would recurse once per message, and it does so 1,000 times at
-// most. Messages are deleted with their chat, and the key is checked then.
+// No cascade along `parent`: SQLite would recurse once per message, and only up to 1,000 times. Messages are deleted
+// with their chat, and the key is checked then.
 pub(crate) const STEPS: &[Step] = &[CREATE, CONTEXT, LENGTH, MOMENT];
 
 const CREATE: Step = Step {
@@ -93,13 +93,13 @@ const MOMENT: Step = Step {
 #[cfg_attr(feature = "specta", derive(specta::Type))]
 #[serde(rename_all = "kebab-case")]
 pub enum MessageState {
-    /// It is being written, or waits to be.
+    /// It is in progress or queued.
     Writing,
-    /// It is whole.
+    /// It is complete.
     Done,
     /// The user stopped it.
     Stopped,
-    /// The process ended while it was written.
+    /// The process ended during the answer.
     Interrupted,
     /// The token limit, or the end of the context, was reached.
     Limit,
@@ -110,7 +110,7 @@ pub enum MessageState {
 macro_rules! stored_by_name {
     ($type:ident { $($variant:ident = $name:literal),+ }) => {
         impl $type {
-            /// The name that is stored.
+            /// Returns the stored name.
             pub fn name(self) -> &'static str {
                 match self { $($type::$variant => $name),+ }
             }
@@ -139,7 +139,7 @@ stored_by_name!(MessageState {
     Failed = "failed"
 });
 
-/// How long an answer was asked to be, beside its question.
+/// Requested length of an answer, beside its question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "specta", derive(specta::Type))]
 #[serde(rename_all = "kebab-case")]
@@ -162,38 +162,38 @@ pub struct MessageRow {
     pub id: MessageId,
     /// Its chat.
     pub chat: ChatId,
-    /// The message that it follows.
+    /// Message that it follows.
     pub parent: Option<MessageId>,
     /// Who wrote it.
     pub role: Role,
     /// Its state.
     pub state: MessageState,
-    /// What was written so far, and with what.
+    /// Progress so far.
     pub progress: Progress,
-    /// Whether it was asked to think.
+    /// True if thinking was requested.
     pub thinks: bool,
-    /// How long it was asked to be.
+    /// Requested length.
     pub length: Option<LengthWish>,
     /// Statistics of the generation, as JSON.
     pub stats: Option<Value>,
-    /// Why it failed.
+    /// Reason for a failure.
     pub error: Option<ErrorRow>,
-    /// What its prompt left out.
+    /// Parts that its prompt left out.
     pub omitted: OmittedRow,
-    /// Of a question: the leaf of the branch of another chat that its answers are given from.
+    /// Leaf of the source branch in another chat, if it is a question whose answers are given from there.
     pub prompt_leaf: Option<MessageId>,
-    /// What its prompt left out is read again for the next answer.
+    /// True if the next answer reads the parts that its prompt left out.
     pub read_again: bool,
     /// Unix seconds.
     pub created_at: i64,
 }
 
-/// A message to be added.
+/// A message to add.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewMessage<'a> {
     /// The chat.
     pub chat: ChatId,
-    /// The message that it follows.
+    /// Message that it follows.
     pub parent: Option<MessageId>,
     /// Who writes it.
     pub role: Role,
@@ -201,7 +201,7 @@ pub struct NewMessage<'a> {
     pub state: MessageState,
     /// Its text so far.
     pub text: &'a str,
-    /// Whether it is asked to think.
+    /// True if thinking is requested.
     pub thinks: bool,
     /// Unix seconds.
     pub created_at: i64,
@@ -214,15 +214,15 @@ pub struct Progress {
     pub text: String,
     /// The thinking.
     pub thinking: Option<String>,
-    /// How long it thought, in ms.
+    /// Milliseconds of thinking.
     pub thinking_ms: Option<u32>,
-    /// The ids generated, thinking and tags included.
+    /// Generated ids, thinking and tags included.
     pub tokens: Vec<u32>,
-    /// The fingerprint of the model that made them.
+    /// Fingerprint of the model that generated them.
     pub model: Option<String>,
 }
 
-/// Why a message failed.
+/// Reason for the failure of a message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ErrorRow {
@@ -232,12 +232,12 @@ pub struct ErrorRow {
     pub message: String,
 }
 
-/// What the prompt of an answer left out.
+/// Parts of the conversation that an answer's prompt left out.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct OmittedRow {
-    /// The first message that was sent; `None`: all were.
+    /// First message that was sent; `None`: all were.
     pub kept_from: Option<MessageId>,
-    /// The first message that was sent with its thinking; `None`: all were.
+    /// First message that was sent with its thinking; `None`: all were.
     pub thinking_from: Option<MessageId>,
     /// Messages left out.
     pub messages: u32,
@@ -249,11 +249,11 @@ const COLUMNS: &str = "message.id, message.chat, message.parent, role, state, te
      model, thinks, stats, error_code, error_message, kept_from, thinking_from, omitted_messages, omitted_thinking, \
      message.created_at, prompt_leaf, read_again, length_wish";
 
-/// Of a row of `message`: it was deleted, or follows one that was.
+/// Condition for a row of `message` that was deleted, or whose ancestor was.
 pub(crate) const IS_DELETED: &str =
     "EXISTS (SELECT 1 FROM deleted_message WHERE deleted_message.message = message.id)";
 
-/// From a message down to where its branch was last left, or along the latest messages.
+/// Query from a message down to the leaf that was shown last, or along the latest messages.
 const DOWN: &str = "WITH RECURSIVE down (id, depth) AS (
          SELECT ?1, 0
          UNION ALL
@@ -306,7 +306,7 @@ impl MessageRow {
     }
 }
 
-/// Four bytes an id, little endian.
+/// Packs ids into four bytes each, little endian.
 pub(crate) fn pack(ids: &[u32]) -> Vec<u8> {
     ids.iter().flat_map(|id| id.to_le_bytes()).collect()
 }
@@ -326,7 +326,7 @@ pub struct MessageTable<'s> {
 }
 
 impl MessageTable<'_> {
-    /// A message that is not deleted, nor its chat.
+    /// Returns a message that is not deleted, nor its chat.
     pub fn get(&self, message: MessageId) -> Result<MessageRow, StoreError> {
         let sql = format!(
             "SELECT {COLUMNS} FROM message JOIN chat ON chat.id = message.chat
@@ -340,12 +340,12 @@ impl MessageTable<'_> {
         row.ok_or(StoreError::NotFound("message"))
     }
 
-    /// The messages from the root down to this one.
+    /// Returns the messages from the root down to this one.
     pub fn path(&self, leaf: MessageId) -> Result<Vec<MessageRow>, StoreError> {
         self.path_after(None, leaf)
     }
 
-    /// The messages below `after`, which is above this one, down to this one; `None`: from the root.
+    /// Returns the messages below `after`, an ancestor, down to this one; `None`: from the root.
     pub fn path_after(
         &self,
         after: Option<MessageId>,
@@ -365,7 +365,7 @@ impl MessageTable<'_> {
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// All messages of a chat that follow `parent`, oldest first; `None`: those that begin it.
+    /// Returns the children of `parent` in a chat, oldest first; `None`: the messages that begin it.
     pub fn children(
         &self,
         chat: ChatId,
@@ -380,8 +380,8 @@ impl MessageTable<'_> {
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// Every message of a chat with its parent, oldest first: the shape of the tree. What follows a deleted message is
-    /// left out with it.
+    /// Returns every message of a chat with its parent, oldest first: the shape of the tree, without deleted messages
+    /// and their descendants.
     pub fn tree(&self, chat: ChatId) -> Result<Vec<(MessageId, Option<MessageId>)>, StoreError> {
         let mut read = self.db.prepare_cached(&format!(
             "SELECT id, parent FROM message WHERE chat = ?1 AND NOT {IS_DELETED} ORDER BY id"
@@ -425,8 +425,7 @@ impl MessageTable<'_> {
         Ok(id)
     }
 
-    /// Shows the branch through this message, down to where it was last left, or to its latest
-    /// message.
+    /// Shows the branch through this message, down to the leaf that was shown last, or to its latest message.
     pub fn show(&self, message: MessageId) -> Result<(), StoreError> {
         self.db
             .prepare_cached(
@@ -453,7 +452,7 @@ impl MessageTable<'_> {
         }
     }
 
-    /// The last message of the branch that [`MessageTable::show`] would show. Nothing is written.
+    /// Returns the leaf that [`MessageTable::show`] would show. Nothing is written.
     pub fn leaf_below(&self, message: MessageId) -> Result<MessageId, StoreError> {
         let leaf = self
             .db
@@ -462,7 +461,7 @@ impl MessageTable<'_> {
         Ok(MessageId(leaf))
     }
 
-    /// Journals an answer that is being written.
+    /// Journals an answer in progress.
     pub fn journal(&self, message: MessageId, progress: &Progress) -> Result<(), StoreError> {
         self.db
             .prepare_cached(
@@ -479,7 +478,7 @@ impl MessageTable<'_> {
         Ok(())
     }
 
-    /// Sets how an answer ended. `None` leaves the statistics as they are.
+    /// Sets the end of an answer. `None` keeps the statistics.
     pub fn end(
         &self,
         message: MessageId,
@@ -502,12 +501,12 @@ impl MessageTable<'_> {
         Ok(())
     }
 
-    /// Marks an answer as being written again.
+    /// Marks an answer as in progress again.
     pub fn reopen(&self, message: MessageId) -> Result<(), StoreError> {
         self.end(message, MessageState::Writing, None, None)
     }
 
-    /// Keeps how long an answer is asked to be.
+    /// Stores the requested length of an answer.
     pub fn set_length(&self, message: MessageId, length: LengthWish) -> Result<(), StoreError> {
         self.db
             .prepare_cached("UPDATE message SET length_wish = ?2 WHERE id = ?1")?
@@ -515,7 +514,7 @@ impl MessageTable<'_> {
         Ok(())
     }
 
-    /// Gives an answer that was continued what it had before.
+    /// Restores the former content of an answer that was continued.
     pub fn put_back(&self, row: &MessageRow) -> Result<(), StoreError> {
         self.journal(row.id, &row.progress)?;
         self.db
@@ -525,8 +524,8 @@ impl MessageTable<'_> {
         self.omit(row.id, &row.omitted)
     }
 
-    /// Copies a message into another chat, below `parent`. What its prompt left out, it names by messages of its own chat:
-    /// that is for [`MessageTable::omit`].
+    /// Copies a message into another chat, below `parent`. The parts that its prompt left out refer to messages of its
+    /// own chat: [`MessageTable::omit`] sets them.
     pub fn copy(
         &self,
         message: MessageId,
@@ -551,7 +550,7 @@ impl MessageTable<'_> {
         Ok(MessageId(self.db.last_insert_rowid()))
     }
 
-    /// Keeps what the prompt of an answer left out.
+    /// Stores the parts that an answer's prompt left out.
     pub fn omit(&self, message: MessageId, omitted: &OmittedRow) -> Result<(), StoreError> {
         self.db
             .prepare_cached(
@@ -576,7 +575,7 @@ impl MessageTable<'_> {
         Ok(())
     }
 
-    /// Sets whether what the prompt of an answer left out is read again for the next one.
+    /// Sets whether the next answer reads the parts that this one's prompt left out.
     pub fn set_read_again(&self, answer: MessageId, again: bool) -> Result<(), StoreError> {
         self.db
             .prepare_cached("UPDATE message SET read_again = ?2 WHERE id = ?1")?
@@ -584,7 +583,7 @@ impl MessageTable<'_> {
         Ok(())
     }
 
-    /// The answers that are being written, or that a process left so.
+    /// Returns the answers that are in progress, or were when their process ended.
     pub fn writing(&self) -> Result<Vec<(ChatId, MessageId)>, StoreError> {
         let mut read = self
             .db
@@ -593,7 +592,7 @@ impl MessageTable<'_> {
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// Marks the answers that an earlier process left unfinished as interrupted. Returns how many there were.
+    /// Marks the unfinished answers of an earlier process as interrupted. Returns their number.
     pub(crate) fn interrupt_writing(&self) -> Result<usize, StoreError> {
         Ok(self.db.execute(
             "UPDATE message SET state = 'interrupted' WHERE state = 'writing'",

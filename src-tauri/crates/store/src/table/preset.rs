@@ -1,4 +1,4 @@
-//! Presets, and what each chat is answered with: one of them, and instructions of its own.
+//! Presets, and the choice of each chat: one of them, and instructions of its own.
 
 use rusqlite::{Connection, OptionalExtension, Row};
 use serde::{Deserialize, Serialize};
@@ -9,11 +9,11 @@ use crate::migrate::Step;
 use crate::table::draft::DraftPlace;
 use crate::table::id::PresetId;
 
-/// The version of the schema that brought presets.
+/// Schema version that introduced presets.
 pub(crate) const SINCE: u32 = 4;
 
-// As with drafts, the row 0 is of the new chat. A chat whose preset was deleted keeps its number, which is never given
-// to another, so that deleting can be undone; temporary chats are in a store without presets.
+// As with drafts, row 0 belongs to the new chat. A chat whose preset was deleted keeps its number, which is never
+// reused, so that the deletion can be undone; temporary chats are in a store without presets.
 pub(crate) const STEPS: &[Step] = &[Step {
     version: SINCE,
     sql: "CREATE TABLE preset (
@@ -40,22 +40,22 @@ pub struct PresetRow {
     pub id: PresetId,
     /// Its name.
     pub name: String,
-    /// Instructions; empty: those of the settings.
+    /// Instructions; if empty, those of the settings apply.
     pub instructions: String,
-    /// Whether answers are thought about; `None`: as the settings say.
+    /// Thinking of answers; `None`: the settings apply.
     pub thinking: Option<bool>,
-    /// How tokens are chosen, as JSON.
+    /// Sampling parameters, as JSON.
     pub sampling: Value,
 }
 
-/// What a chat is answered with.
+/// Preset and instructions of a chat.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "specta", derive(specta::Type))]
 #[serde(deny_unknown_fields)]
 pub struct ChatPreset {
-    /// A preset, which may have been deleted; `None`: what the settings say.
+    /// A preset, which may have been deleted; `None`: the settings apply.
     pub preset: Option<PresetId>,
-    /// Instructions of its own, in place of the preset's; empty: there are none.
+    /// Instructions of its own, which replace the preset's; empty if there are none.
     pub instructions: String,
 }
 
@@ -86,7 +86,7 @@ impl PresetRow {
 }
 
 impl PresetTable<'_> {
-    /// All of them, in the order of their names.
+    /// Returns all presets, in the order of their names.
     pub fn list(&self) -> Result<Vec<PresetRow>, StoreError> {
         let sql = format!("SELECT {COLUMNS} FROM preset ORDER BY name COLLATE NOCASE, id");
         let mut read = self.db.prepare_cached(&sql)?;
@@ -94,7 +94,7 @@ impl PresetTable<'_> {
         rows.map(|row| PresetRow::with_sampling(row?)).collect()
     }
 
-    /// One of them; `None`: it was deleted.
+    /// Returns a preset; `None` if it was deleted.
     pub fn get(&self, preset: PresetId) -> Result<Option<PresetRow>, StoreError> {
         let sql = format!("SELECT {COLUMNS} FROM preset WHERE id = ?1");
         let mut read = self.db.prepare_cached(&sql)?;
@@ -102,13 +102,13 @@ impl PresetTable<'_> {
         row.map(PresetRow::with_sampling).transpose()
     }
 
-    /// Adds one; the id of the row is not used.
+    /// Adds a preset; the id of the row is ignored.
     pub fn add(&self, preset: &PresetRow) -> Result<PresetId, StoreError> {
         self.write("INSERT INTO preset VALUES (NULL, ?2, ?3, ?4, ?5)", preset)?;
         Ok(PresetId(self.db.last_insert_rowid()))
     }
 
-    /// Writes one in the place of what has its id, or of what had it.
+    /// Writes a preset under its id, replacing or restoring it.
     pub fn put(&self, preset: &PresetRow) -> Result<(), StoreError> {
         self.write(
             "INSERT INTO preset VALUES (?1, ?2, ?3, ?4, ?5)
@@ -117,14 +117,14 @@ impl PresetTable<'_> {
         )
     }
 
-    /// Deletes one. Chats that have it are answered by the settings.
+    /// Deletes a preset. The settings then apply to its chats.
     pub fn delete(&self, preset: PresetId) -> Result<(), StoreError> {
         let mut delete = self.db.prepare_cached("DELETE FROM preset WHERE id = ?1")?;
         delete.execute([preset.0])?;
         Ok(())
     }
 
-    /// What was chosen for a chat, or for the new one; `None`: nothing was.
+    /// Returns the choice of a chat, or of the new one; `None` if there is none.
     pub fn of(&self, place: DraftPlace) -> Result<Option<ChatPreset>, StoreError> {
         let sql = "SELECT preset, instructions FROM chat_preset WHERE chat = ?1";
         let mut read = self.db.prepare_cached(sql)?;
@@ -137,7 +137,7 @@ impl PresetTable<'_> {
         Ok(chosen.optional()?)
     }
 
-    /// Keeps what was chosen for a chat, or for the new one.
+    /// Stores the choice of a chat, or of the new one.
     pub fn choose(&self, place: DraftPlace, chosen: Option<&ChatPreset>) -> Result<(), StoreError> {
         let Some(ChatPreset {
             preset,

@@ -1,10 +1,10 @@
 //! Full-text search over titles, texts and thinking.
 //!
-//! There are two indices: of words, for their beginnings and for phrases; and of every three
-//! characters in a row (trigrams), for matches within words. Both hold folded text (`fold.rs`). In the index of words each
-//! character of Chinese, Japanese and Korean is a word, so that a phrase of them is found within a sentence, and a column
-//! holds the signs of a text, which are no words. Triggers keep the indices in step with the tables. An answer is indexed
-//! when it has ended, so that journaling does not index it repeatedly.
+//! There are two indices: of words, for prefixes and phrases; and of trigrams, for matches within words. Both hold
+//! folded text (`fold.rs`). In the index of words each character of Chinese, Japanese and Korean is a word, so that a
+//! phrase of them is found within a sentence, and a column holds the symbols of a text, which are no words. Triggers
+//! keep the indices in step with the tables. An answer is indexed when it has ended, so that journaling does not index
+//! it repeatedly.
 
 mod answer;
 mod fold;
@@ -35,16 +35,16 @@ use pass::SearchPass;
 use query::terms;
 use snippet::Marker;
 
-/// How long a search may take: other requests to the store wait meanwhile.
+/// Time limit of a search, during which other requests to the store wait.
 const LIMIT: Duration = Duration::from_millis(250);
-/// Messages that one pass over an index finds at most, and how many of them at least, where all chats are found that are
-/// listed, for the numbers of their messages.
+/// Maximum messages that one pass over an index scans, and the minimum that it counts for the hit numbers once enough
+/// chats are found.
 const SCANNED: u32 = 20_000;
 const COUNTED: usize = 2_000;
-/// The first chats come with several of their hits, the others with one.
+/// Number of first chats that come with several of their hits; the others come with one.
 const DETAILED_CHATS: usize = 30;
 const DETAILED_HITS: usize = 3;
-/// Characters of a text that stand for its snippet where there is no time to look for it.
+/// Characters of a text that replace its snippet if there is no time to look for it.
 const BEGINNING: usize = 160;
 
 /// The search.
@@ -56,15 +56,14 @@ pub struct Search<'s> {
 impl Search<'_> {
     /// Finds the chats with a title or a message that has all words of `query`, in any order.
     ///
-    /// What has its signs as they were typed comes first. Then its words are looked for as beginnings of words, then
-    /// within words; characters of Chinese, Japanese and Korean are found everywhere. In quotes, words stand together as
-    /// they are. Titles come before messages, and what is latest first: at most `limit` chats, and a third of it more
-    /// where titles alone would take all. Deleted chats and messages are excluded.
+    /// Exact matches with the symbols come first, then prefix matches of the words, then matches within words;
+    /// characters of Chinese, Japanese and Korean are found everywhere. In quotes, words form a phrase. Titles come
+    /// before messages, and later ones first: at most `limit` chats, and a third of it more if titles alone would take
+    /// all. Deleted chats and messages are excluded.
     ///
-    /// The query is text: but for quotes, nothing in it is syntax. Its first 32 words in its first
-    /// 512 characters count; words of one or two letters are beginnings only. What is not found
-    /// within 250 ms is left out, and what is found last may come with the beginning of its text
-    /// instead of its hit.
+    /// The query is text: except for quotes, nothing in it is syntax. Its first 32 words in its first 512 characters
+    /// count; words of one or two letters match as prefixes only. Results that are not found within 250 ms are left
+    /// out, and the last ones may come with the beginning of their text instead of the hit.
     pub fn find(&self, query: &str, limit: u32) -> Result<SearchAnswer, StoreError> {
         self.find_within(LIMIT, query, limit)
     }
@@ -96,9 +95,9 @@ impl Search<'_> {
         Ok(self.hits(&passes, &found, end)?)
     }
 
-    /// Adds messages to the index that it lacks, for a while. Returns whether there are more.
+    /// Indexes messages that the index lacks, within the time limit. Returns whether there are more.
     ///
-    /// The index of a file of an older version is made so, beside all else.
+    /// The index of an older version's file is built in the background this way.
     pub fn index_older(&self, within: Duration) -> Result<bool, StoreError> {
         Ok(index::index_older(self.db, within)?)
     }
@@ -124,7 +123,7 @@ impl Search<'_> {
     }
 
     fn gather(&self, found: &mut Found, passes: &[SearchPass]) -> rusqlite::Result<()> {
-        // Signs as they were typed before all else; then titles before messages.
+        // Matches with symbols first; then titles before messages.
         let (literal, others): (Vec<usize>, Vec<usize>) =
             (0..passes.len()).partition(|number| passes[*number].is_literal);
         for numbers in [literal, others] {
@@ -222,7 +221,7 @@ impl Search<'_> {
         })
     }
 
-    /// The messages that match, the latest first, as long as `each` wants more; with `chat` only its messages.
+    /// Scans the matching messages, the latest first, as long as `each` wants more; with `chat` only its messages.
     fn scan(
         &self,
         pass: &SearchPass,
@@ -250,7 +249,7 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// A chat of which a message was found; `None`: it is deleted.
+    /// Returns the chat of a message that was found; `None` if it is deleted.
     fn found_chat(&self, chat: ChatId, pass: usize) -> rusqlite::Result<Option<FoundChat>> {
         self.db
             .prepare_cached(
@@ -269,7 +268,8 @@ impl Search<'_> {
             .optional()
     }
 
-    /// Says early that what has to match in the index of words besides is nowhere, which takes longer to see hit by hit.
+    /// Returns whether the other condition matches anything in the index of words, which would take longer to see hit
+    /// by hit.
     fn has_others(&self, pass: &SearchPass, words: &str) -> rusqlite::Result<bool> {
         let Some(others) = &pass.others else {
             return Ok(true);
@@ -280,7 +280,7 @@ impl Search<'_> {
             .query_row([others], |row| row.get(0))
     }
 
-    /// The chats with their hits, as they are listed.
+    /// Returns the chats with their hits, as they are listed.
     fn chats(
         &self,
         passes: &[SearchPass],
@@ -311,7 +311,7 @@ impl Search<'_> {
         Ok(chats)
     }
 
-    /// These messages, each with the pass that has found it, with their snippets.
+    /// Returns these messages with their snippets, each with the pass that has found it.
     fn hits(
         &self,
         passes: &[SearchPass],
@@ -323,7 +323,7 @@ impl Search<'_> {
             let marker = (Instant::now() < end).then_some(&passes[*number].marker);
             hits.push((*number, self.hit(*message, marker)?));
         }
-        // Those of a few seconds stand in the index as they were written.
+        // Within a few seconds the index has the order of writing.
         hits.sort_by_key(|(number, hit)| (*number, Reverse(hit.at)));
         Ok(hits.into_iter().map(|(_, hit)| hit).collect())
     }
@@ -356,7 +356,7 @@ impl Search<'_> {
     }
 }
 
-/// False where the time was over.
+/// Returns false if the time is over.
 fn is_in_time(result: rusqlite::Result<()>) -> rusqlite::Result<bool> {
     match result {
         Err(error) if deadline::is_over(&error) => Ok(false),
@@ -364,14 +364,14 @@ fn is_in_time(result: rusqlite::Result<()>) -> rusqlite::Result<bool> {
     }
 }
 
-/// What was found so far.
+/// Results so far.
 struct Found {
-    /// Chats that are listed.
+    /// Maximum chats that are listed.
     limit: usize,
     titled: usize,
     others: usize,
     order: Vec<ChatId>,
-    /// Without those that are deleted.
+    /// Chats that are not deleted.
     chats: HashMap<ChatId, Option<FoundChat>>,
     messages: HashSet<MessageId>,
     more: bool,
@@ -401,9 +401,9 @@ struct FoundChat {
     title: String,
     in_title: bool,
     at: i64,
-    /// The pass that has found it first.
+    /// Pass that found it first.
     pass: usize,
-    /// The first of its messages, each with the pass that has found it.
+    /// First of its messages, each with the pass that has found it.
     messages: Vec<(usize, MessageId)>,
     count: u32,
 }

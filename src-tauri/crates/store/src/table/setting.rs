@@ -20,12 +20,12 @@ pub struct SettingTable<'s> {
 }
 
 impl SettingTable<'_> {
-    /// The value of a key.
+    /// Returns the value of a key.
     pub fn get(&self, key: &str) -> Result<Option<Value>, StoreError> {
         Ok(self.with_prefix(key)?.remove(key))
     }
 
-    /// All keys that begin with `prefix`, in order.
+    /// Returns all keys that begin with `prefix`, in order.
     pub fn with_prefix(&self, prefix: &str) -> Result<Map<String, Value>, StoreError> {
         let mut read = self.db.prepare_cached(
             "SELECT key, value FROM setting WHERE substr(key, 1, length(?1)) = ?1 ORDER BY key",

@@ -28,7 +28,7 @@ pub struct WindowRow {
     pub width: u32,
     /// Its inner height.
     pub height: u32,
-    /// Whether it is maximised; the other fields are its place before.
+    /// True if it is maximised; the other fields are its restored position.
     pub maximised: bool,
 }
 
@@ -38,7 +38,7 @@ pub struct WindowTable<'s> {
 }
 
 impl WindowTable<'_> {
-    /// The last place of the window with this label.
+    /// Returns the last position of the window with this label.
     pub fn get(&self, label: &str) -> Result<Option<WindowRow>, StoreError> {
         let mut read = self
             .db
@@ -55,7 +55,7 @@ impl WindowTable<'_> {
         Ok(row.optional()?)
     }
 
-    /// Stores the place of the window with this label.
+    /// Stores the position of the window with this label.
     pub fn set(&self, label: &str, window: &WindowRow) -> Result<(), StoreError> {
         self.db
             .prepare_cached(

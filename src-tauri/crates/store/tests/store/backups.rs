@@ -1,4 +1,4 @@
-//! Copies that somebody else may have made or may read, and what was set aside.
+//! Copies that somebody else may have made or may read, and databases that were set aside.
 
 use std::fs;
 use std::path::Path;
@@ -74,7 +74,7 @@ fn a_copy_is_removed_with_its_journal_and_no_other_file_is() {
     assert_eq!(titles(&path), ["Goldcrests"]);
 }
 
-/// What somebody who gives a backup away may have put into it.
+/// Alterations by somebody who gives a backup away.
 #[test]
 fn a_backup_in_which_something_else_was_put_is_refused() {
     for (part, sql) in [

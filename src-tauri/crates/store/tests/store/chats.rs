@@ -156,7 +156,7 @@ fn an_expired_chat_cannot_be_restored_and_goes_at_the_next_purge() {
     assert!(store.messages().tree(binned).unwrap().is_empty());
 }
 
-/// What is half removed has lost some of its messages.
+/// Refuses to restore a half-purged chat, which has lost some of its messages.
 #[test]
 fn a_chat_whose_purge_has_begun_cannot_be_restored() {
     let store = Store::in_memory().unwrap();

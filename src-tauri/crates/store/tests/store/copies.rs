@@ -117,7 +117,7 @@ fn a_copy_is_of_one_moment_and_ends_however_much_is_written_meanwhile() {
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let store = Store::open(&path).unwrap();
-            // Two rows in one transaction: a copy that has one of them is of no moment.
+            // Two rows in one transaction: a copy with one of them would not be consistent.
             while !copied.load(Ordering::Acquire) && Instant::now() < deadline {
                 store
                     .transaction(|store| {

@@ -1,4 +1,4 @@
-//! Messages that are deleted with what follows them.
+//! Deletion of messages with their descendants.
 
 use std::time::Duration;
 
@@ -152,7 +152,7 @@ fn deleted_messages_are_purged_in_parts() {
     );
     assert!(messages.undelete(tree.answers[1]).is_err());
     assert_eq!(messages.tree(tree.chat).unwrap().len(), 2);
-    // A chat is purged with what is deleted of it.
+    // A chat is purged with its deleted messages.
     tree.delete(tree.answers[0]);
     tree.store.chats().delete(tree.chat, 1).unwrap();
     assert!(!tree.store.chats().purge(2, LONG).unwrap());

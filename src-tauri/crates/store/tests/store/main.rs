@@ -35,7 +35,7 @@ use store::{ChatId, MessageId, MessageState, NewMessage, Role, Store};
 /// Names the database of a child process; without it, the child's test does nothing.
 const FILE: &str = "GOLDCREST_STORE_TEST_FILE";
 
-/// More than any of these tests takes.
+/// Time limit that no test reaches.
 const LONG: Duration = Duration::from_secs(60);
 
 /// An empty folder, and the path of the database in it.
@@ -81,7 +81,7 @@ fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-/// What a search finds, chat by chat: messages, and `None` for a title.
+/// Returns the hits of a search, chat by chat: messages, and `None` for a title.
 fn found(store: &Store, query: &str) -> Vec<Option<MessageId>> {
     let mut found = Vec::new();
     for chat in store.search().find(query, 300).unwrap().chats {
@@ -99,7 +99,7 @@ fn chat(store: &Store, title: &str, text: &str) -> (ChatId, MessageId) {
     (chat, say(store, chat, None, text))
 }
 
-/// A whole message of the user's.
+/// Adds a complete message of the user.
 fn say(store: &Store, chat: ChatId, parent: Option<MessageId>, text: &str) -> MessageId {
     let state = MessageState::Done;
     let role = Role::User;
@@ -116,7 +116,7 @@ fn say(store: &Store, chat: ChatId, parent: Option<MessageId>, text: &str) -> Me
     store.messages().add(&message).unwrap()
 }
 
-/// An answer that is being written.
+/// Adds an answer in progress.
 fn answer(store: &Store, chat: ChatId, parent: MessageId) -> MessageId {
     let message = NewMessage {
         chat,

@@ -1,5 +1,5 @@
-//! What the mode of a file or folder refuses. Modes mean nothing to root, so that as root these run in a child of
-//! another user.
+//! Permissions of files and folders. Modes do not apply to root, so that as root these tests run in a child of another
+//! user.
 
 #![cfg(unix)]
 
@@ -17,7 +17,7 @@ use crate::recovering::error;
 const FOLDER: &str = "GOLDCREST_MODES_TEST_FOLDER";
 const NOBODY: u32 = 65_534;
 
-/// Runs the ignored test `name` with a folder that is its own, as a user to whom modes apply.
+/// Runs the ignored test `name` with a folder of its own, as a user to whom modes apply.
 fn as_a_user(name: &str, folder: &Path, own: &[&Path]) {
     let program = std::env::current_exe().unwrap();
     let probe = folder.join("probe");
@@ -26,7 +26,7 @@ fn as_a_user(name: &str, folder: &Path, own: &[&Path]) {
     let is_root = fs::OpenOptions::new().write(true).open(&probe).is_ok();
     fs::remove_file(probe).unwrap();
     let mut command = if is_root {
-        // Where the other user may read it.
+        // The other user may read it there.
         let copy = folder.join("program");
         fs::copy(program, &copy).unwrap();
         fs::set_permissions(folder, fs::Permissions::from_mode(0o755)).unwrap();

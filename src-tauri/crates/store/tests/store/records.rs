@@ -1,4 +1,4 @@
-//! Chats as they leave a database and come into another.
+//! Chats in the form in which they are exported and imported.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::{LONG, answer, chat, folder, found, on_file, say, titles};
 
 const MARK: i64 = -7;
 
-/// A chat with two answers, the first of which is shown, and everything that a message can have.
+/// Creates a chat with two answers, the first of which is shown, and with all properties that a message can have.
 fn filled(store: &Store) {
     let (id, asked) = chat(store, "Everything", "How heavy is a goldcrest?");
     let first = answer(store, id, asked);
@@ -175,7 +175,7 @@ fn every_column_is_in_an_export() {
         chosen_preset: None,
     };
     let mut exported_of_chat = exported(serde_json::to_value(chat).unwrap());
-    // The database's own: keys, and what is only of chats that are not exported.
+    // Columns that are not exported: keys, and those of chats that are not exported.
     exported_of_chat.extend(["id", "deleted_at"].map(str::to_owned));
     assert_eq!(
         columns("chat"),
@@ -213,7 +213,7 @@ fn every_column_is_in_an_export() {
     };
     let mut exported_of_message = exported(serde_json::to_value(message).unwrap());
     exported_of_message.remove("error");
-    // `moment` follows from the time; `tokens` say what the text says.
+    // `moment` follows from the time, and `tokens` from the text.
     let others = ["chat", "error_code", "error_message", "moment", "tokens"];
     exported_of_message.extend(others.map(str::to_owned));
     assert_eq!(
@@ -395,7 +395,7 @@ fn every_table_is_in_an_export_or_left_out_on_purpose() {
     let mut read = db.prepare(sql).unwrap();
     let names = read.query_map([], |row| row.get::<_, String>(0)).unwrap();
     let mut names: Vec<_> = names.map(Result::unwrap).collect();
-    // What this computer remembers for itself: settings, where windows stand, what is typed and not sent, what is deleted.
+    // State of this computer: settings, window positions, drafts, deleted items.
     names.retain(|name| {
         let local = [
             "setting",

@@ -11,7 +11,7 @@ use crate::{chat, folder, names, on_file, say};
 
 pub const TODAY: &str = "2026-03-07";
 
-/// A database of some pages, with a copy for each of two days; the second day's has a chat more.
+/// Creates a database of some pages, with a copy for each of two days; the second day's has one chat more.
 pub fn home() -> (TempDir, PathBuf) {
     let (folder, path) = folder();
     let store = Store::open(&path).unwrap();
@@ -46,7 +46,7 @@ pub fn journal(path: &Path) -> PathBuf {
     path.with_extension("db-wal")
 }
 
-/// As a crash leaves it: with a chat more that is in its journal alone.
+/// Simulates a crash: leaves a database with one chat more that is only in its WAL.
 pub fn crash(path: &Path) {
     let store = Store::open(path).unwrap();
     chat(&store, "Storks", "How tall?");
@@ -185,7 +185,7 @@ fn a_copy_takes_the_place_of_the_damaged_file_which_is_kept() {
     );
     assert_eq!(good_copies(&path).len(), 2, "the copy itself stays");
 
-    // The same day again: nothing that is kept is overwritten.
+    // The same day again: no kept file is overwritten.
     overwrite(&path, 0, 5000);
     let second = restore_copy(&path, "day-2026-03-05.db", TODAY).unwrap();
     assert_eq!(
@@ -304,8 +304,7 @@ fn a_restoring_that_was_interrupted_is_ended_at_the_next_start() {
     let (folder, path) = home();
     let restored = folder.path().join("goldcrest.restored");
     let kept = folder.path().join("goldcrest-set-aside-2026-03-07.db");
-    // Before the old file was moved away, when its journal had both names: it is the one that is
-    // used.
+    // Crash before the former file was moved, when its WAL had both names: it is the one that is used.
     crash(&path);
     fs::copy(folder.path().join("copies/day-2026-03-06.db"), &restored).unwrap();
     fs::hard_link(journal(&path), journal(&kept)).unwrap();
@@ -316,7 +315,7 @@ fn a_restoring_that_was_interrupted_is_ended_at_the_next_start() {
     assert!(!restored.exists());
     fs::remove_file(journal(&kept)).unwrap();
 
-    // After that, when the journal was still beside it: it is not played into the copy.
+    // Crash after that, when the WAL was still beside it: it is not replayed into the copy.
     crash(&path);
     fs::copy(folder.path().join("copies/day-2026-03-05.db"), &restored).unwrap();
     fs::hard_link(journal(&path), journal(&kept)).unwrap();

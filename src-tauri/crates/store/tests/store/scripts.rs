@@ -1,10 +1,10 @@
-//! The search in texts of all scripts, with signs and with characters that are not seen.
+//! Search in texts of all scripts, with symbols and invisible characters.
 
 use store::Store;
 
 use crate::{chat, found};
 
-/// Texts, and queries that find them and that do not.
+/// Texts, with queries that match them and queries that do not.
 const FOUND: &[(&str, &[&str], &[&str])] = &[
     // Chinese.
     (
@@ -71,7 +71,7 @@ const FOUND: &[(&str, &[&str], &[&str])] = &[
         ],
         &["速加", "cpu加速"],
     ),
-    // Signs.
+    // Symbols.
     (
         "C++ and C#, F#; don't use .NET or foo_bar(x) -> y, 100 % * 2",
         &[
@@ -124,7 +124,7 @@ const FOUND: &[(&str, &[&str], &[&str])] = &[
         &["fall"],
     ),
     ("half width", &["ｈａｌｆ", "ｗｉｄ"], &[]),
-    // What is not seen.
+    // Invisible characters.
     (
         "Donau\u{AD}dampf\u{AD}schiff, zero\u{200B}width, wo\u{2060}rd, \u{FEFF}bom, \u{202E}left",
         &[
@@ -139,7 +139,7 @@ const FOUND: &[(&str, &[&str], &[&str])] = &[
         ],
         &["schiffdampf"],
     ),
-    // As ever.
+    // Unchanged behaviour.
     (
         "POL-358: a/b, file.md, NEAR(x), naïve l’été",
         &[
@@ -174,7 +174,7 @@ fn texts_of_all_scripts_are_found() {
     }
 }
 
-/// Numbers by chance, the same in each run.
+/// Reproducible random numbers.
 struct Random(u64);
 
 impl Random {

@@ -4,7 +4,7 @@ use store::{ChatId, MessageState, Progress, SearchHit, Store};
 
 use crate::{LONG, answer, chat, found, say};
 
-/// The best hit.
+/// Returns the best hit.
 fn best(store: &Store, query: &str) -> SearchHit {
     let mut chats = store.search().find(query, 1).unwrap().chats;
     chats.remove(0).hits.remove(0)

@@ -37,7 +37,7 @@ fn schema(path: &Path) -> Vec<String> {
     .collect()
 }
 
-/// Something of everything.
+/// Fills a store with rows of every kind.
 fn fill(store: &Store) {
     let (id, asked) = chat(
         store,
@@ -121,7 +121,7 @@ fn fill(store: &Store) {
     store.windows().set("main", &window).unwrap();
 }
 
-/// All of it is still there, as far as that version had it.
+/// Checks that everything is still there, as far as that version had it.
 fn check(store: &Store, version: u32) {
     let chats = store.chats().list().unwrap();
     assert_eq!(
@@ -233,7 +233,7 @@ fn a_file_of_every_version_opens_with_all_that_is_in_it() {
     }
 }
 
-/// An answer that a crash left unfinished is in no index before it has ended.
+/// Indexes once, after its end, an answer that a crash left unfinished.
 #[test]
 fn an_answer_that_was_being_written_is_indexed_once_by_an_upgrade() {
     let folder = tempfile::tempdir().unwrap();
@@ -270,8 +270,8 @@ fn write_a_fixture() {
     fs::write(target, dump(&path)).unwrap();
 }
 
-/// The statements that make this file: those of its own tables. Its full-text indices are empty, and are filled by the
-/// opening, which has the functions for it.
+/// Returns the statements that create this file: those of its own tables. Its full-text indices are empty, and are
+/// filled when it is opened, by the app's functions.
 fn dump(path: &Path) -> String {
     let db = Connection::open(path).unwrap();
     let pragma = |name| {
@@ -315,7 +315,7 @@ fn dump(path: &Path) -> String {
     out + &lines.join("\n") + "\n"
 }
 
-/// A file of ours that is older than all versions, with a table of that time.
+/// Creates a Goldcrest file older than all versions, with a table of that time.
 fn ancient(path: &Path, table: &str) {
     let db = Connection::open(path).unwrap();
     db.execute_batch(&format!(

@@ -1,24 +1,24 @@
-//! What a search answers.
+//! Results of a search.
 
 use inference::Role;
 use serde::Serialize;
 
 use crate::table::id::{ChatId, MessageId};
 
-/// The answer to a search.
+/// The results of a search.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "specta", derive(specta::Type))]
 #[serde(rename_all = "camelCase")]
 pub struct SearchAnswer {
-    /// The chats in which something was found, the best first.
+    /// Chats with hits, the best first.
     pub chats: Vec<ChatHits>,
-    /// More chats have it than are listed.
+    /// True if more chats match than are listed.
     pub more: bool,
-    /// Older messages are not in the index yet: it is being made.
+    /// True while older messages are still being indexed.
     pub indexing: bool,
 }
 
-/// What was found in a chat.
+/// Hits in a chat.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "specta", derive(specta::Type))]
 #[serde(rename_all = "camelCase")]
@@ -27,18 +27,18 @@ pub struct ChatHits {
     pub chat: ChatId,
     /// Its title; hits stand between U+E000 and U+E001.
     pub title: String,
-    /// The title has all of the query.
+    /// True if the title matches the whole query.
     pub in_title: bool,
-    /// Unix seconds of its best message, or of its last one where only the title was found.
+    /// Unix seconds of its best message, or of its last one if only the title was found.
     #[cfg_attr(feature = "specta", specta(type = u32))]
     pub at: i64,
-    /// Its messages, the best first: a few of them.
+    /// Its best messages, in order.
     pub hits: Vec<SearchHit>,
-    /// Messages that were found in it, those that are not in `hits` too.
+    /// Number of matching messages, including those that are not in `hits`.
     pub count: u32,
 }
 
-/// A message in which something was found.
+/// A matching message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "specta", derive(specta::Type))]
 #[serde(rename_all = "camelCase")]
@@ -47,9 +47,9 @@ pub struct SearchHit {
     pub message: MessageId,
     /// Who wrote it.
     pub role: Role,
-    /// Whether the snippet is from its thinking.
+    /// True if the snippet is from its thinking.
     pub in_thinking: bool,
-    /// Text around the hits, as it was written; hits stand between U+E000 and U+E001.
+    /// Original text around the hits, which stand between U+E000 and U+E001.
     pub snippet: String,
     /// Unix seconds of the message.
     #[cfg_attr(feature = "specta", specta(type = u32))]

@@ -1,15 +1,15 @@
-//! Folding: text without regard to case, accents, width and invisible characters, and the way back to the original.
+//! Folding: text without regard to case, accents, width and invisible characters, with a map back to the original.
 //!
-//! Both indices hold folded text, queries are folded before they are compared with it, and a snippet is cut from the
-//! original at the places that the spans give.
+//! Both indices hold folded text, queries are folded before the comparison, and a snippet is cut from the original at
+//! the positions that the spans give.
 
 use std::ops::Range;
 
 use icu_normalizer::{ComposingNormalizerBorrowed, DecomposingNormalizerBorrowed};
 use unicode_segmentation::UnicodeSegmentation;
 
-/// The number of these rules. An index that was made by other ones is made again: FTS5 removes a text by its tokens, which
-/// have to be those that it was added with.
+/// Version of these rules. An index made by other rules is rebuilt: FTS5 removes a text by its tokens, which must be
+/// those that it was added with.
 pub(super) const VERSION: i64 = 2;
 
 const NFKD: DecomposingNormalizerBorrowed<'static> = DecomposingNormalizerBorrowed::new_nfkd();
@@ -19,14 +19,14 @@ const NFC: ComposingNormalizerBorrowed<'static> = ComposingNormalizerBorrowed::n
 pub(super) const HIT_BEGIN: char = '\u{E000}';
 pub(super) const HIT_END: char = '\u{E001}';
 
-/// The folded text.
+/// Folds a text.
 pub(super) fn fold(text: &str) -> String {
     let mut folded = String::with_capacity(text.len());
     pieces(text, |piece, _| piece.fold_into(&mut folded));
     folded
 }
 
-/// A folded text, and where each of its characters comes from.
+/// A folded text, with the origin of each of its characters.
 pub(super) struct Folded {
     pub(super) text: String,
     spans: Vec<Span>,
@@ -54,7 +54,7 @@ impl Folded {
         Folded { text, spans }
     }
 
-    /// The bytes of the original that these folded bytes come from: whole characters, as a reader sees them.
+    /// Returns the bytes of the original that these folded bytes come from: whole grapheme clusters.
     pub(super) fn original(&self, folded: Range<usize>) -> Range<usize> {
         let start = self.before(folded.start, |span| span.at);
         let end = self.before(folded.end.saturating_sub(1), |span| span.at);
@@ -75,7 +75,7 @@ impl Folded {
         }
     }
 
-    /// The beginning of the character, as a reader sees it, in which this byte of the original is.
+    /// Returns the beginning of the grapheme cluster that contains this byte of the original.
     pub(super) fn character_start(&self, at: usize) -> usize {
         match self.before(at, |span| span.original.start) {
             Some(span) if !span.is_plain && span.original.contains(&at) => span.original.start,
@@ -83,7 +83,7 @@ impl Folded {
         }
     }
 
-    /// The last span that begins at `place` or before.
+    /// Returns the last span that begins at `place` or before.
     fn before(&self, place: usize, start: impl Fn(&Span) -> usize) -> Option<&Span> {
         let after = self.spans.partition_point(|span| start(span) <= place);
         self.spans[..after].last()
@@ -94,7 +94,7 @@ impl Folded {
 enum Piece<'t> {
     /// Characters that are each folded to one of the same length.
     Plain(&'t str),
-    /// A grapheme cluster: what composes is together.
+    /// A grapheme cluster.
     Cluster(&'t str),
 }
 
@@ -107,7 +107,7 @@ impl Piece<'_> {
     }
 }
 
-/// The text in pieces, each with its bytes.
+/// Splits a text into pieces, each with its bytes.
 fn pieces<'t>(text: &'t str, mut each: impl FnMut(Piece<'t>, Range<usize>)) {
     let mut at = 0;
     while at < text.len() {
@@ -128,8 +128,8 @@ fn pieces<'t>(text: &'t str, mut each: impl FnMut(Piece<'t>, Range<usize>)) {
     }
 }
 
-/// The bytes of plain characters that a text begins with, and whether those are all. Marks may follow the last one, so it
-/// is left out where others come.
+/// Returns the bytes of plain characters that a text begins with, and whether those are all. Marks may follow the last
+/// one, so it is left out if others come.
 fn plain_length(text: &str) -> (usize, bool) {
     let mut last = 0;
     for (at, c) in text.char_indices() {
@@ -141,7 +141,7 @@ fn plain_length(text: &str) -> (usize, bool) {
     (text.len(), true)
 }
 
-/// The bytes up to the next two plain characters: there, no character goes on.
+/// Returns the bytes up to the next two plain characters, between which there is a cluster boundary.
 fn other_length(text: &str) -> usize {
     let mut is_after_plain = false;
     for (at, c) in text.char_indices() {
@@ -154,7 +154,7 @@ fn other_length(text: &str) -> usize {
     text.len()
 }
 
-/// The folded character of common ones that compose with none but marks, and keep their length.
+/// Folds a common character that composes only with marks, and keeps its length.
 fn plain(c: char) -> Option<char> {
     match c {
         '\0'..='\u{7F}' => Some(c.to_ascii_lowercase()),
@@ -177,13 +177,13 @@ fn fold_cluster(cluster: &str, folded: &mut String) {
         .normalize(cluster)
         .chars()
         .filter(visible)
-        // By way of upper case: ß and ẞ are ss, ς is σ, ı is i.
+        // Via upper case: ß and ẞ are ss, ς is σ, ı is i.
         .flat_map(char::to_lowercase)
         .flat_map(char::to_uppercase)
         .flat_map(char::to_lowercase)
         .filter(visible)
         .collect();
-    // Syllables of Hangul, and kana with their marks, are one character again.
+    // Composes the syllables of Hangul, and kana with their marks, again.
     folded.push_str(&NFC.normalize(&lower));
 }
 
@@ -209,7 +209,7 @@ fn is_diacritic(c: char) -> bool {
     )
 }
 
-/// Characters that are not seen: Unicode's `Default_Ignorable_Code_Point`, and the marks of a hit.
+/// Returns whether a character is invisible: Unicode's `Default_Ignorable_Code_Point`, and the marks of a hit.
 fn is_ignorable(c: char) -> bool {
     matches!(
         c,
@@ -265,7 +265,7 @@ mod tests {
         }
     }
 
-    /// Those of the planes in which folding changes any.
+    /// Characters of the planes in which folding changes any.
     fn characters() -> impl Iterator<Item = char> {
         ('\0'..='\u{1FFFF}').chain('\u{2F800}'..='\u{2FA1F}')
     }
@@ -281,7 +281,7 @@ mod tests {
         }
     }
 
-    /// Newer tables of Unicode may fold some character in another way: then the index has to be made again.
+    /// Fails if newer Unicode tables fold a character differently: then the index must be rebuilt.
     #[test]
     fn the_version_stands_for_these_very_rules() {
         // FNV-1a.

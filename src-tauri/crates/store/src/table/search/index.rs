@@ -1,4 +1,4 @@
-//! The indices, and what keeps them in step with the tables.
+//! The search indices, and the triggers that keep them in step with the tables.
 
 use std::time::{Duration, Instant};
 
@@ -47,7 +47,7 @@ const WORDS: Step = Step {
           END;",
 };
 
-// Not by 'rebuild', which would index answers that are still being written.
+// Without 'rebuild', which would index answers that are still in progress.
 const PARTS: Step = Step {
     version: 3,
     sql: "CREATE VIRTUAL TABLE chat_part_search USING fts5 (
@@ -87,8 +87,8 @@ const PARTS: Step = Step {
               SELECT id, text, thinking FROM message WHERE state <> 'writing';",
 };
 
-// The beginnings of one letter are indexed, too: to gather all words that begin with a letter takes longer the more words
-// there are. FTS5 has no way to add that to an index.
+// Prefixes of one letter are indexed, too: gathering all words with this prefix takes longer the more words there are.
+// FTS5 cannot add that to an existing index.
 const LETTERS: Step = Step {
     version: 4,
     sql: "DROP TABLE chat_search;
@@ -99,7 +99,8 @@ const LETTERS: Step = Step {
 ",
 };
 
-// A message is named by its moment, so that the latest are found first without sorting. It has one when it was inserted.
+// A message is identified by its moment, so that the latest are found first without sorting. It has one once it was
+// inserted.
 const MOMENTS: Step = Step {
     version: 4,
     sql: "DROP TABLE message_search;
@@ -153,9 +154,9 @@ const MOMENTS: Step = Step {
               SELECT moment, text, thinking FROM message WHERE state <> 'writing' ORDER BY moment;",
 };
 
-// What is indexed is made by the functions of `define_functions`; the tokenizers only split it. So the indices begin empty:
-// `refresh` fills those of titles, and `index_older` that of messages, from the latest on. What stands before
-// `indexed_from` is not in them yet, and nothing may remove it from there.
+// The functions of `define_functions` produce the indexed text; the tokenizers only split it. So the indices begin
+// empty: `refresh` fills those of titles, and `index_older` that of messages, from the latest on. Messages before
+// `indexed_from` are not in them yet, and nothing may remove them from there.
 const FOLDED: Step = Step {
     version: 5,
     sql: r##"CREATE TABLE search_state (
@@ -282,7 +283,7 @@ const FOLDED: Step = Step {
           END;"##,
 };
 
-/// Defines the functions that the schema calls: what is indexed of a text.
+/// Defines the functions that the schema calls, which produce the indexed text.
 pub(crate) fn define_functions(db: &Connection) -> rusqlite::Result<()> {
     let flags = FunctionFlags::SQLITE_UTF8
         | FunctionFlags::SQLITE_DETERMINISTIC
@@ -306,7 +307,7 @@ fn text<'c>(values: &'c Context<'_>, at: usize) -> rusqlite::Result<Option<&'c s
     Ok(values.get_raw(at).as_str_or_null()?)
 }
 
-/// Empties the indices where other rules of folding made them, and fills those of titles.
+/// Clears indices that other folding rules made, and fills those of titles.
 pub(crate) fn refresh(db: &Connection) -> rusqlite::Result<()> {
     let folding: i64 = db.query_row("SELECT folding FROM search_state", [], |row| row.get(0))?;
     if folding == fold::VERSION {
@@ -329,13 +330,13 @@ pub(crate) fn refresh(db: &Connection) -> rusqlite::Result<()> {
 /// Bytes of text that are indexed in one transaction, which takes some 50 ms.
 const SLICE: i64 = 64 << 10;
 
-/// The moment from which on all messages are in the indices; `i64::MIN`: all are.
+/// Returns the moment from which all messages are indexed; `i64::MIN`: all are.
 pub(super) fn indexed_from(db: &Connection) -> rusqlite::Result<i64> {
     db.prepare_cached("SELECT indexed_from FROM search_state")?
         .query_row([], |row| row.get(0))
 }
 
-/// Adds messages that the indices lack, the latest first, for a while. Returns whether there are more.
+/// Indexes missing messages, the latest first, within the time limit. Returns whether there are more.
 pub(super) fn index_older(db: &Connection, within: Duration) -> rusqlite::Result<bool> {
     let end = Instant::now() + within;
     loop {
@@ -345,7 +346,7 @@ pub(super) fn index_older(db: &Connection, within: Duration) -> rusqlite::Result
         }
         let transaction = db.unchecked_transaction()?;
         let from = slice_start(db, before)?;
-        // FTS5 writes what does not come in the order of the rows piece by piece.
+        // FTS5 writes rows that come out of order piece by piece.
         for sql in [
             "UPDATE search_state SET indexed_from = ?1 WHERE indexed_from = ?2",
             "INSERT INTO message_search (rowid, text, thinking, signs)
@@ -362,7 +363,7 @@ pub(super) fn index_older(db: &Connection, within: Duration) -> rusqlite::Result
     }
 }
 
-/// The first moment of the slice of messages that ends before this one; `i64::MIN`: there are no others.
+/// Returns the first moment of the slice of messages that ends before this one; `i64::MIN` if there are no others.
 fn slice_start(db: &Connection, before: i64) -> rusqlite::Result<i64> {
     let mut read = db.prepare_cached(
         "SELECT moment, octet_length(text) + ifnull(octet_length(thinking), 0)
@@ -379,8 +380,8 @@ fn slice_start(db: &Connection, before: i64) -> rusqlite::Result<i64> {
     Ok(i64::MIN)
 }
 
-/// Has deleted content leave the index at once, where FTS5 would keep its words until it merges.
-/// The option is stored in the file.
+/// Makes deleted content leave the index at once; otherwise FTS5 would keep its words until it merges. The option is
+/// stored in the file.
 pub(crate) fn delete_securely(db: &Connection) -> rusqlite::Result<()> {
     for index in [
         "chat_search",
@@ -450,7 +451,7 @@ mod tests {
         refresh(&store.db)
     }
 
-    /// Writes in all the ways that change what is indexed, some of a chat that an index may lack.
+    /// Does every kind of write that changes the index, some in a chat that an index may lack.
     fn write(store: &Store, old: &[MessageId], chat: ChatId) -> Result<(), StoreError> {
         let progress = Progress {
             text: "Straße, C++ 🦅 水问题".into(),

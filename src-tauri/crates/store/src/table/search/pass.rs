@@ -1,4 +1,4 @@
-//! The ways in which the terms of a query are looked for.
+//! The passes of a search, from exact matches to matches within words.
 
 use super::query::{Literal, Term};
 use super::snippet::{Marker, Needle};
@@ -26,19 +26,19 @@ impl IndexKind {
     }
 }
 
-/// One way in which the terms of a query are looked for.
+/// One way of matching the terms of a query.
 pub(super) struct SearchPass {
     pub(super) is_literal: bool,
     pub(super) index: IndexKind,
-    /// What has to match in the index.
+    /// Condition on the index.
     pub(super) all: String,
-    /// What has to match in the index of words besides.
+    /// Additional condition on the index of words.
     pub(super) others: Option<String>,
     pub(super) marker: Marker,
 }
 
 impl SearchPass {
-    /// The ways to look for these terms, the most exact first.
+    /// Returns the passes for these terms, the most exact first.
     pub(super) fn all(terms: &[Term]) -> Vec<SearchPass> {
         let passes = [
             SearchPass::literal(terms),
@@ -48,7 +48,7 @@ impl SearchPass {
         passes.into_iter().flatten().collect()
     }
 
-    /// Terms with signs as they stand, beside the words of the others; `None` without signs.
+    /// Matches terms with symbols literally, beside the words of the others; `None` without symbols.
     fn literal(terms: &[Term]) -> Option<SearchPass> {
         if !terms.iter().any(Term::has_signs) {
             return None;
@@ -69,7 +69,7 @@ impl SearchPass {
         Some(SearchPass::new(true, &trigrams, &words, needles))
     }
 
-    /// All terms as beginnings of words, or as words where they are quoted; `None` where none has words.
+    /// Matches all terms as prefixes, or as words if they are quoted; `None` if none has words.
     fn words(terms: &[Term]) -> Option<SearchPass> {
         let words: Vec<String> = terms.iter().filter_map(Term::as_words).collect();
         if words.is_empty() {
@@ -79,7 +79,7 @@ impl SearchPass {
         Some(SearchPass::new(false, &[], &words, needles))
     }
 
-    /// Terms within words, as far as they can be; `None` where none can.
+    /// Matches terms within words, as far as possible; `None` if no term allows it.
     fn parts(terms: &[Term]) -> Option<SearchPass> {
         let (mut trigrams, mut words, mut needles) = (Vec::new(), Vec::new(), Vec::new());
         for term in terms {
@@ -123,12 +123,12 @@ impl SearchPass {
         }
     }
 
-    /// The condition that the others match the index of words, too.
+    /// Returns the condition that the others match the index of words, too.
     pub(super) fn also(&self, index: &str, words: &str) -> String {
         match self.others {
-            // The parameter has to stand in each statement.
+            // The parameter must occur in each statement.
             None => "?2 IS NULL".to_owned(),
-            // The plus has SQLite look each hit up in the list, and not ask the index for each of the list.
+            // The plus makes SQLite look up each hit in the list, instead of querying the index for each of the list.
             Some(_) => {
                 format!("+{index}.rowid IN (SELECT rowid FROM {words} WHERE {words} MATCH ?2)")
             }

@@ -3,21 +3,21 @@
 use super::fold::fold;
 use super::words::{TokenKind, kind, tokens, words};
 
-/// The part of a query that counts.
+/// Limits of a query: the rest is ignored.
 const MAX_CHARS: usize = 512;
 const MAX_WORDS: usize = 32;
 
-/// The trigram index finds nothing shorter.
+/// Minimum length for the trigram index.
 const TRIGRAM: usize = 3;
 
 /// A word of the query, or a phrase in quotes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Term {
-    /// As it was typed, folded.
+    /// Folded text as typed.
     pub(super) literal: String,
-    /// Its words without the signs between them.
+    /// Its words without the symbols between them.
     pub(super) words: Vec<String>,
-    /// Its last word is whole, and not just a beginning.
+    /// True if its last word is complete, and not just a prefix.
     pub(super) is_closed: bool,
     is_quoted: bool,
 }
@@ -34,27 +34,28 @@ impl Term {
         })
     }
 
-    /// The phrase for the index of words; `None`: it has signs alone.
+    /// Returns the phrase for the index of words; `None` if it has only symbols.
     pub(super) fn as_words(&self) -> Option<String> {
         let last = self.words.last()?;
-        // Characters of Chinese, Japanese and Korean are whole.
+        // Characters of Chinese, Japanese and Korean are complete.
         let is_whole = self.is_closed || tokens(last).any(|t| t.kind == TokenKind::Character);
         let end = if is_whole { "" } else { "*" };
         Some(format!("{}{end}", quoted(&self.words.join(" "))))
     }
 
-    /// The phrase for the trigram index, as far as what is within words is looked for.
+    /// Returns the phrase for the trigram index, if it is long enough.
     pub(super) fn as_part(&self) -> Option<String> {
         let letters = self.words.iter().flat_map(|word| word.chars()).count();
         (!self.is_quoted && letters >= TRIGRAM).then(|| quoted(&self.literal))
     }
 
-    /// Signs are looked for as they stand where there are any.
+    /// Returns whether it has symbols, which are matched literally.
     pub(super) fn has_signs(&self) -> bool {
         tokens(&self.literal).any(|token| token.kind == TokenKind::Sign)
     }
 
-    /// The phrase for all of it, with its signs: of the trigram index, or of the signs in the index of words.
+    /// Returns the phrase for all of it, with its symbols: for the trigram index, or for the symbols in the index of
+    /// words.
     pub(super) fn as_literal(&self) -> Literal {
         let phrase = quoted(&self.literal);
         match self.literal.chars().count() {
@@ -63,7 +64,7 @@ impl Term {
         }
     }
 
-    /// A letter or a digit by itself, of a script that writes words with several.
+    /// Returns whether it is a single letter or digit of a script that writes words with several.
     fn is_letter(&self) -> bool {
         let mut characters = self.words.iter().flat_map(|word| word.chars());
         characters
@@ -73,20 +74,19 @@ impl Term {
     }
 }
 
-/// A phrase with signs, by the index that has it.
+/// A phrase with symbols, by the index that has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Literal {
     Trigrams(String),
     Signs(String),
 }
 
-/// As a string of FTS5, in which nothing is syntax.
+/// Quotes a string for FTS5, so that nothing in it is syntax.
 fn quoted(text: &str) -> String {
     format!("\"{}\"", text.replace('"', "\"\""))
 }
 
-/// The words of a query, and the phrases that stand in quotes; quotes that are not closed yet hold
-/// what is being typed.
+/// Parses the words of a query, and the phrases in quotes; an open quote holds the text that is being typed.
 pub(super) fn terms(query: &str) -> Vec<Term> {
     let end = query
         .char_indices()

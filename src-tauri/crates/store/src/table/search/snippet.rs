@@ -6,20 +6,20 @@ use super::fold::{Folded, HIT_BEGIN, HIT_END};
 use super::query::Term;
 use super::words::{TokenKind, tokens};
 
-/// Bytes of a text that are looked through first, and then: most hits stand near the beginning.
+/// Bytes of a text that are searched first, and then: most hits are near the beginning.
 const PARTS: [usize; 4] = [500, 4_000, 64_000, usize::MAX];
 /// Bytes between the first and the last hit of a snippet.
 const WINDOW: usize = 120;
-/// Characters before the first hit, and from there on, that a snippet shows.
+/// Characters that a snippet shows before the first hit, and from there on.
 const BEFORE: usize = 40;
 const FROM: usize = 120;
 
-/// Marks in a text.
+/// Patterns to mark in a text.
 #[derive(Debug, Clone)]
 pub(super) enum Needle {
-    /// These words one after another; the last may be the beginning of one.
+    /// Consecutive words; the last may be a prefix.
     Words { words: Vec<String>, is_closed: bool },
-    /// These characters as they stand, folded.
+    /// Folded characters, matched literally.
     Literal(String),
 }
 
@@ -36,7 +36,7 @@ impl Needle {
     }
 }
 
-/// A place of a needle, by its number, in folded text.
+/// Position of a needle, by its number, in folded text.
 struct Hit {
     needle: usize,
     at: Range<usize>,
@@ -52,14 +52,14 @@ impl Marker {
         Marker { needles }
     }
 
-    /// The whole text with its hits marked.
+    /// Returns the whole text with its hits marked.
     pub(super) fn mark(&self, text: &str) -> String {
         let folded = Folded::new(text);
         let hits = self.hits(&folded.text);
         marked(text, 0..text.len(), &folded, &hits)
     }
 
-    /// The text around the hits that stand closest together; `None`: it has none.
+    /// Returns the text around the hits that are closest together; `None` if it has none.
     pub(super) fn snippet(&self, text: &str) -> Option<String> {
         for most in PARTS {
             let part = first_part(text, most);
@@ -77,7 +77,7 @@ impl Marker {
         None
     }
 
-    /// The hits in folded text, in its order.
+    /// Returns the hits in folded text, in order.
     fn hits(&self, folded: &str) -> Vec<Hit> {
         let mut hits = Vec::new();
         let words: Vec<Range<usize>> = tokens(folded)
@@ -108,7 +108,7 @@ impl Marker {
     }
 }
 
-/// Returns whether these words are those that are wanted.
+/// Returns whether these words form the wanted phrase.
 fn is_phrase(folded: &str, found: &[Range<usize>], wanted: &[String], is_closed: bool) -> bool {
     let Some((last, before)) = wanted.split_last() else {
         return false;
@@ -125,7 +125,7 @@ fn is_phrase(folded: &str, found: &[Range<usize>], wanted: &[String], is_closed:
         .all(|(at, wanted)| word(at) == wanted)
 }
 
-/// The first hit of the window with the most needles, and how many those are.
+/// Returns the first hit of the window with the most needles, and their number.
 fn best_window(hits: &[Hit], needles: usize) -> (usize, usize) {
     let mut best = (0, 0);
     let mut counts = vec![0_usize; needles];
@@ -144,7 +144,7 @@ fn best_window(hits: &[Hit], needles: usize) -> (usize, usize) {
     best
 }
 
-/// The text around the first of these hits, with all of them marked.
+/// Returns the text around the first of these hits, with all of them marked.
 fn around(text: &str, folded: &Folded, hits: &[Hit]) -> String {
     let Some(first) = hits.first() else {
         return String::new();
@@ -181,7 +181,7 @@ fn around(text: &str, folded: &Folded, hits: &[Hit]) -> String {
     format!("{begin}{}{rest}", shown.trim())
 }
 
-/// A range of the text in which the hits are marked.
+/// Returns a range of the text in which the hits are marked.
 fn marked(text: &str, shown: Range<usize>, folded: &Folded, hits: &[Hit]) -> String {
     let mut marked = String::with_capacity(shown.len() + 16);
     let push = |marked: &mut String, part: Range<usize>| {
@@ -212,7 +212,7 @@ fn marked(text: &str, shown: Range<usize>, folded: &Folded, hits: &[Hit]) -> Str
     marked
 }
 
-/// The beginning of a text, up to the last blank in its first `most` bytes.
+/// Returns the beginning of a text, up to the last blank in its first `most` bytes.
 fn first_part(text: &str, most: usize) -> &str {
     if text.len() <= most {
         return text;

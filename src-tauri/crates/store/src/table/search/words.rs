@@ -1,4 +1,4 @@
-//! The words, characters and signs of folded text.
+//! The words, characters and symbols of folded text.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -8,22 +8,22 @@ use super::fold::fold;
 /// Kind of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TokenKind {
-    /// Letters and digits that stand together.
+    /// Consecutive letters and digits.
     Word,
     /// One character of Chinese, Japanese or Korean, which write words without spaces or with endings.
     Character,
-    /// One sign, emoji included.
+    /// One symbol, emoji included.
     Sign,
 }
 
-/// A word, a character or a sign, and its bytes in the folded text.
+/// A word, a character or a symbol, and its bytes in the folded text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Token {
     pub(super) kind: TokenKind,
     pub(super) at: Range<usize>,
 }
 
-/// What a character is part of; `None`: it separates.
+/// Returns the kind of token that a character belongs to; `None` for a separator.
 pub(super) fn kind(c: char) -> Option<TokenKind> {
     match c {
         c if c.is_whitespace() || c.is_control() => None,
@@ -81,7 +81,7 @@ pub(super) fn words(folded: &str) -> impl Iterator<Item = &str> {
         .map(|token| &folded[token.at])
 }
 
-/// A text as the index of words has it: its words and characters, folded, with spaces between.
+/// Returns a text for the index of words: its words and characters, folded, with spaces between.
 pub(super) fn indexed_words(text: &str) -> String {
     let folded = fold(text);
     let mut indexed = String::with_capacity(folded.len() + folded.len() / 4);
@@ -94,8 +94,8 @@ pub(super) fn indexed_words(text: &str) -> String {
     indexed
 }
 
-/// The signs of texts, each once: by themselves, in twos, and each beside a word of one letter, or a character of Chinese,
-/// Japanese or Korean. The index of three characters has what is longer.
+/// Returns the symbols of texts, each once: single, in pairs, and each beside a word of one letter, or a character of
+/// Chinese, Japanese or Korean. The trigram index has longer sequences.
 pub(super) fn indexed_signs<'t>(texts: impl IntoIterator<Item = &'t str>) -> String {
     let mut signs = BTreeSet::new();
     for text in texts {
