@@ -14,32 +14,32 @@ use crate::headers::{Linked, header};
 use crate::retries::units;
 use crate::token;
 
-/// How often a server may lead on to another address.
+/// Maximum redirects of a request.
 const REDIRECTS: usize = 10;
-/// Where a proxy is named: the first that is set counts.
+/// Variables that name a proxy: the first that is set counts.
 const PROXY: [&str; 4] = ["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"];
 
 const NO_HOST: &str = "its name was not found";
 
-/// What is asked of a server.
+/// Kind of a request.
 #[derive(Debug, Clone)]
 pub struct Question<'r> {
-    /// The file, with which is compared what the hub says of it.
+    /// Requested file, with which the hub's headers are compared.
     pub request: &'r DownloadRequest,
-    /// The headers alone, which the first server of the hub sends.
+    /// True for the headers only, which the first server of the hub sends.
     pub headers_only: bool,
-    /// From which byte on. Without `If-Range`: the servers of one file may have several entity tags for it, and whether the
-    /// parts make the file is known by its hash.
+    /// First byte. Without `If-Range`: the servers of one file may have several entity tags for it, and the hash shows
+    /// whether the parts make the file.
     pub from: Option<u64>,
 }
 
-/// What a server answered that was led to.
+/// Answer of a server, after redirects.
 #[derive(Debug)]
 pub struct ServerAnswer {
     pub response: Response<Body>,
-    /// The address that was asked last.
+    /// Final address.
     pub url: Url,
-    /// Whether it was asked as the hub: with the token, if there is one.
+    /// True if it was requested from the hub: with the token, if there is one.
     pub is_hub: bool,
 }
 
@@ -52,18 +52,18 @@ impl ServerAnswer {
 pub struct Client {
     agent: Agent,
     proxy: Option<Proxy>,
-    /// The hosts that are asked without the proxy.
+    /// Hosts that bypass the proxy.
     no_proxy: Vec<String>,
     token: Option<String>,
-    /// The hub's address, or that of a mirror: the only server that is sent the token.
+    /// Address of the hub, or of a mirror: the only server that gets the token.
     hub: Url,
 }
 
 impl Client {
-    /// With the variables of the environment.
+    /// Configures the client by the environment.
     ///
     /// # Errors
-    /// Where one of them cannot be used.
+    /// Fails if one of the variables cannot be used.
     pub fn new() -> Result<Self, FetchError> {
         let endpoint = hub_endpoint(&|name| std::env::var_os(name));
         let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -77,7 +77,7 @@ impl Client {
             .max_redirects(0)
             .max_redirects_will_error(false)
             .proxy(None)
-            // A connection that was cut off is not used again.
+            // A connection that was cut off is not reused.
             .max_idle_connections(0)
             .user_agent(concat!("goldcrest/", env!("CARGO_PKG_VERSION")))
             .timeout_resolve(Some(units(15)))
@@ -95,10 +95,10 @@ impl Client {
         })
     }
 
-    /// The address to ask: a mirror takes the hub's place.
+    /// Returns the address of the request: a mirror replaces the hub.
     ///
     /// # Errors
-    /// Where it is neither https nor of this computer.
+    /// Fails if it is neither https nor of this computer.
     pub fn address(&self, url: &str) -> Result<Url, FetchError> {
         let url = match url.strip_prefix(HUB).and_then(|it| it.strip_prefix('/')) {
             Some(path) => format!("{}/{path}", self.hub.as_str().trim_end_matches('/')),
@@ -107,21 +107,22 @@ impl Client {
         Ok(parse_address(&url)?)
     }
 
-    /// Whether an address is of the hub.
+    /// Returns whether an address is of the hub.
     pub fn is_hub(&self, url: &Url) -> bool {
         url.origin() == self.hub.origin()
     }
 
-    /// Whether the hub is sent a token.
+    /// Returns whether the hub gets a token.
     pub fn has_token(&self) -> bool {
         self.token.is_some()
     }
 
-    /// Asks, and goes where the server leads to. The token goes to the hub alone, and not any more once another server was
-    /// asked.
+    /// Sends the request, following redirects. Only the hub gets the token, and no longer after a redirect to another
+    /// server.
     ///
     /// # Errors
-    /// Where no server answers, one leads where nothing is asked, or the hub says that its file is another one.
+    /// Fails if no server answers, a redirect leads to a forbidden address, or the hub's headers differ from the
+    /// request.
     pub fn ask(&self, url: &Url, question: &Question<'_>) -> Result<ServerAnswer, FetchError> {
         let mut url = url.clone();
         let first = host(&url);
@@ -171,7 +172,7 @@ impl Client {
         } else {
             self.agent.get(url.as_str())
         };
-        // The length of the file is that of its bytes on the way.
+        // The length of the file is that of the bytes sent.
         request = request.header("Accept-Encoding", "identity");
         if let Some(token) = self.token.as_ref().filter(|_| is_hub) {
             request = request.header("Authorization", token::authorization(token)?);
@@ -195,14 +196,14 @@ impl Client {
     }
 }
 
-/// Whether an entry of `NO_PROXY` names a host, or a domain that it is in.
+/// Returns whether an entry of `NO_PROXY` matches a host or its domain.
 fn is_in(host: &str, entry: &str) -> bool {
     let domain = entry.trim_start_matches('*').trim_start_matches('.');
     let before = host.strip_suffix(domain);
     entry == "*" || before.is_some_and(|before| before.is_empty() || before.ends_with('.'))
 }
 
-/// A variable that is set to something.
+/// Returns the value of a variable that is not empty.
 fn set(variable: &str) -> Option<String> {
     let value = std::env::var(variable).ok()?;
     let value = value.trim();
@@ -233,7 +234,7 @@ fn no_proxy() -> Vec<String> {
         .collect()
 }
 
-/// As it is shown: without a password, and without what follows `?`, which may be a signature.
+/// Formats an address for display: without a password, and without the query, which may be a signature.
 pub fn without_query(url: &Url) -> String {
     let mut url = url.clone();
     // An address that cannot have a password has none.
@@ -247,7 +248,7 @@ fn host(url: &Url) -> String {
     url.host_str().unwrap_or("the server").to_owned()
 }
 
-/// What a failure of the connection means for the user.
+/// Converts a failure of the connection into an error for the user.
 fn failure(host: &str, error: ureq::Error) -> FetchError {
     let host = host.to_owned();
     let unreachable = |host, reason: &str| FetchError::Unreachable {
@@ -280,8 +281,8 @@ fn failure(host: &str, error: ureq::Error) -> FetchError {
     }
 }
 
-/// What a failure to receive means: a server that ends in the middle of its answer, whatever of HTTP it breaks by that, has
-/// cut it off.
+/// Converts a failure to receive: a server that ends in the middle of its answer, whatever of HTTP it breaks by that,
+/// has closed the connection.
 pub fn reading_failure(host: &str, error: io::Error) -> FetchError {
     match failure(host, ureq::Error::from(error)) {
         FetchError::Protocol { host, .. } | FetchError::Encryption { host, .. } => {
@@ -306,7 +307,7 @@ fn connection_failure(host: String, error: &io::Error) -> FetchError {
         io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => {
             "there is no network".to_owned()
         }
-        // What the system says where no name server knows the host, or none is there.
+        // The system's message if no name server knows the host, or none is reachable.
         _ if error.to_string().contains("lookup address") => NO_HOST.to_owned(),
         _ => error.to_string(),
     };

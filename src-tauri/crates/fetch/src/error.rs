@@ -1,4 +1,4 @@
-//! Why a download ends without its file. Each is a sentence for the user: what was wrong, where, and what to do.
+//! Errors of a download. Each is a sentence for the user: the cause, the place, and the remedy.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -69,7 +69,7 @@ pub enum FetchError {
     Busy {
         host: String,
         status: u16,
-        /// Seconds that the server asks for.
+        /// Seconds that the server requests.
         retry_after: Option<u32>,
     },
     #[error("{host} answered with an error (HTTP {status}).")]
@@ -147,7 +147,7 @@ pub enum FetchError {
 }
 
 impl FetchError {
-    /// Whether the next try may go well by itself.
+    /// Returns whether a retry may succeed by itself.
     pub fn is_transient(&self) -> bool {
         matches!(
             self,
@@ -158,7 +158,7 @@ impl FetchError {
         )
     }
 
-    /// Why there is a wait for the next try, without the advice that a failure ends with.
+    /// Returns the reason for a retry, without the advice at the end of an error.
     pub fn reason(&self) -> String {
         match self {
             Self::Unreachable { host, reason } => format!("Can't reach {host}: {reason}."),
@@ -171,12 +171,12 @@ impl FetchError {
         }
     }
 
-    /// Whether the server was reached.
+    /// Returns whether the server was reached.
     pub fn has_answered(&self) -> bool {
         !matches!(self, Self::Unreachable { .. })
     }
 
-    /// Units that the server wants to be left alone.
+    /// Returns the pause that the server requests, in units.
     pub fn retry_after(&self) -> Option<u32> {
         match self {
             Self::Busy { retry_after, .. } => *retry_after,
@@ -184,12 +184,12 @@ impl FetchError {
         }
     }
 
-    /// Whether what was written stays: all of it, but where the failure shows that it is not of the file.
+    /// Returns whether the partial file is kept: always, unless the failure shows that it is not part of the file.
     pub fn can_resume(&self) -> bool {
         !matches!(self, Self::WrongContent { .. } | Self::Endless { .. })
     }
 
-    /// The incomplete file is not at its path any more.
+    /// Makes the error for a partial file that is no longer at its path.
     pub fn lost(path: &Path) -> Self {
         let path = path.to_owned();
         match path.symlink_metadata() {
@@ -198,7 +198,7 @@ impl FetchError {
         }
     }
 
-    /// A failure to write in a folder, or to make it.
+    /// Makes the error for a folder that cannot be written or created.
     pub fn writing(path: &Path, source: io::Error) -> Self {
         let path = path.to_owned();
         match source.kind() {
@@ -209,7 +209,7 @@ impl FetchError {
         }
     }
 
-    /// A lock that is not taken.
+    /// Makes the error for a lock that is not taken.
     pub fn locking(path: &Path, error: LockError) -> Self {
         match error {
             LockError::Held => Self::Held,
@@ -217,7 +217,7 @@ impl FetchError {
         }
     }
 
-    /// The size that the server names is not that of the request.
+    /// Makes an error if the server's size is not that of the request.
     pub fn size(host: &str, found: u64, request: &DownloadRequest) -> Option<Self> {
         let expected = request.bytes.filter(|expected| *expected != found)?;
         Some(Self::Size {

@@ -1,4 +1,4 @@
-//! Headers of an answer, and what those of the hub say of a file whose content another server sends.
+//! Headers of an answer, and the hub's headers about a file whose content another server sends.
 
 use download::{DownloadRequest, is_sha256};
 use ureq::http::HeaderMap;
@@ -8,16 +8,16 @@ use crate::error::FetchError;
 const HASH: &str = "x-linked-etag";
 const SIZE: &str = "x-linked-size";
 
-/// A header as text.
+/// Returns a header as text.
 pub fn header<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
     headers.get(name)?.to_str().ok().map(str::trim)
 }
 
-/// Size and SHA-256, as the hub's first answer has them.
+/// Size and SHA-256 from the hub's first answer.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Linked {
     pub bytes: Option<u64>,
-    /// In lower case. Files of the repository itself have another hash there.
+    /// Hash in lower case. Files of the repository itself have another hash there.
     pub sha256: Option<String>,
 }
 
@@ -30,15 +30,15 @@ impl Linked {
         }
     }
 
-    /// Whether these headers name a file that another server sends.
+    /// Returns whether these headers describe a file that another server sends.
     pub fn is_in(headers: &HeaderMap) -> bool {
         headers.contains_key(HASH)
     }
 
-    /// Compares with what was asked for, before a byte of it is received.
+    /// Compares them with the request, before a byte of the file is received.
     ///
     /// # Errors
-    /// Where the size or the SHA-256 is another one.
+    /// Fails if the size or the SHA-256 differs.
     pub fn check(&self, host: &str, request: &DownloadRequest) -> Result<(), FetchError> {
         let size = self
             .bytes

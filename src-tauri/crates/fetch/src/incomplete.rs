@@ -1,4 +1,4 @@
-//! The file that is written, and the end of the program by a pause.
+//! The partial file, and the end of the program by a pause.
 
 use std::fs::File;
 use std::io;
@@ -13,26 +13,26 @@ use download::{DownloadEvent, DownloadPaths};
 use crate::error::FetchError;
 use crate::output;
 
-/// How long the disk may take to write what it has been given.
+/// Time limit for syncing the file.
 const SYNC_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The incomplete file, once it is open. Who holds it may write, so that a pause falls between two writes.
+/// The partial file, once it is open. Its lock is held for a write, so that a pause falls between two writes.
 #[derive(Debug, Default)]
 pub struct Incomplete {
     file: Mutex<Option<File>>,
 }
 
 impl Incomplete {
-    /// Takes the file that is written from now on.
+    /// Sets the file to write.
     pub fn open(&self, file: File) {
         *self.file.lock().unwrap_or_else(PoisonError::into_inner) = Some(file);
     }
 
-    /// Does something with the file, as long as it is the incomplete one of these paths: on a file system whose locks are
-    /// not honoured another process may have put it in its place.
+    /// Runs `work` on the file, if it is still the partial file of these paths: on a file system without working locks
+    /// another process may have replaced it.
     ///
     /// # Errors
-    /// Where it is not, or what `work` says.
+    /// Fails if it was replaced, or with the error of `work`.
     pub fn with<T>(
         &self,
         paths: &DownloadPaths,
@@ -44,7 +44,7 @@ impl Incomplete {
         work(file).map_err(|error| FetchError::writing(paths.folder(), error))
     }
 
-    /// Ends the program with what was written on the disk, whatever the connection is waiting for.
+    /// Ends the program after syncing the file, whatever the connection is waiting for.
     pub fn pause(&self) -> ! {
         let (sender, synced) = channel();
         thread::scope(|scope| {
@@ -52,12 +52,12 @@ impl Incomplete {
                 let file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
                 let bytes = file.as_ref().and_then(|it| it.metadata().ok());
                 let bytes = bytes.map_or(0, |it| it.len());
-                // Errors mean that the program ends at this moment.
+                // Errors mean that the program is ending.
                 let _ = sender.send(bytes);
-                // Unsynced it is still there, unless the power fails; a resume verifies all of it.
+                // Unsynced data survive, unless the power fails; a resume verifies the whole file.
                 let _ = file.as_ref().map(File::sync_data);
                 let _ = sender.send(bytes);
-                // The file is held until the end, so that nothing is written any more.
+                // The lock is held until the end, so that nothing is written any more.
                 loop {
                     thread::park();
                 }

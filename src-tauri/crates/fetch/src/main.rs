@@ -1,8 +1,8 @@
-//! `goldcrest-fetch`: downloads one file and ends. The only program of ours that opens network sockets.
+//! `goldcrest-fetch`: downloads one file and exits. The only program of Goldcrest that opens network sockets.
 //!
-//! It reads a request as a line of JSON from stdin, writes an event per line to stdout, and pauses at the line `pause` or
-//! where stdin ends, as it does when the parent dies. See [`download`] for both. The exit status is 0 where the file is
-//! whole and verified or the download was paused, and 1 otherwise.
+//! It reads a request as a line of JSON from stdin, writes an event per line to stdout, and pauses at the line `pause`
+//! or at the end of stdin, which also comes when the parent dies. See [`download`] for both. The exit status is 0 if
+//! the file is complete and verified or the download was paused, and 1 otherwise.
 
 mod client;
 mod error;
@@ -24,7 +24,7 @@ use std::thread;
 use download::{DownloadEvent, DownloadRequest, PAUSE};
 use incomplete::Incomplete;
 
-/// Bytes that a request may have.
+/// Maximum bytes of a request.
 const LONGEST_REQUEST: u64 = 1 << 16;
 
 fn main() -> ExitCode {
@@ -66,7 +66,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Returns at the command, or when the parent has closed the stream or is gone.
+/// Returns at the command, or when the parent has closed the stream or died.
 fn wait_for_pause(stdin: impl BufRead) {
     for line in stdin.lines() {
         match line {

@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use download::DownloadEvent;
 
-/// Whether the last event was written.
+/// True once the last event was written.
 static ENDED: AtomicBool = AtomicBool::new(false);
 
-/// A parent that does not read any more closes stdin too, which ends this program.
+/// Writes an event. A parent that stops reading closes stdin too, which ends this program.
 pub fn emit(event: &DownloadEvent) {
     if let Ok(mut line) = serde_json::to_vec(event) {
         line.push(b'\n');
@@ -17,7 +17,7 @@ pub fn emit(event: &DownloadEvent) {
     }
 }
 
-/// The last event. A pause and an end of the download may come at once: the first one counts.
+/// Writes the last event. A pause and the end of a download may coincide: the first one counts.
 pub fn end(event: &DownloadEvent) {
     if !ENDED.swap(true, Ordering::SeqCst) {
         emit(event);

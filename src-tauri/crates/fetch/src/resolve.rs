@@ -1,4 +1,4 @@
-//! What the hub says of a file before it is downloaded: its commit, size and SHA-256.
+//! Metadata of a file from the hub before the download: its commit, size and SHA-256.
 
 use download::{Destination, DownloadRequest, is_commit};
 
@@ -7,14 +7,14 @@ use crate::error::FetchError;
 use crate::headers::{Linked, header};
 use crate::transfer::check_status;
 
-/// A request of which everything is known.
+/// A complete request.
 pub struct Resolved {
     pub request: DownloadRequest,
-    /// The branch that was asked for, if it was one.
+    /// The requested branch, if it was one.
     pub branch: Option<String>,
 }
 
-/// Whether the server has to be asked first.
+/// Returns whether the server must be queried first.
 pub fn is_needed(request: &DownloadRequest) -> bool {
     let is_branch = match &request.destination {
         Destination::HubCache { revision, .. } => !is_commit(revision),
@@ -23,10 +23,10 @@ pub fn is_needed(request: &DownloadRequest) -> bool {
     request.sha256.is_none() || is_branch
 }
 
-/// Asks the server for what the request lacks.
+/// Completes the request by a query to the server.
 ///
 /// # Errors
-/// Where it does not say, or says other than the request.
+/// Fails if the server does not answer it, or contradicts the request.
 pub fn resolve(client: &Client, mut request: DownloadRequest) -> Result<Resolved, FetchError> {
     let url = client.address(&request.url)?;
     let question = Question {
@@ -60,7 +60,7 @@ pub fn resolve(client: &Client, mut request: DownloadRequest) -> Result<Resolved
     Ok(Resolved { request, branch })
 }
 
-/// The address of a hub's file at a commit, in place of that of a branch, which moves.
+/// Replaces the branch in the address of a hub's file, which moves, with a commit.
 fn at_commit(url: &str, commit: &str) -> Option<String> {
     let (repository, rest) = url.split_once("/resolve/")?;
     let (_, file) = rest.split_once('/')?;

@@ -1,33 +1,33 @@
-//! How long the network is waited for, and how often a connection is tried.
+//! Retry policy: time limits of the network, and numbers of attempts.
 
 use std::time::Duration;
 
 use crate::test_setting::test_setting;
 
-/// Tries that reach the server and bring no further byte, until a download fails.
+/// Attempts that reach the server and bring no further byte, until a download fails.
 const TRIES: u32 = 8;
-/// Tries to reach a server that never was: nobody waits for an address that does not exist.
+/// Attempts to reach a server that never answered: nobody waits for an address that does not exist.
 const FIRST_TRIES: u32 = 3;
-/// Tries to reach a server that has sent bytes of the file: for an hour, in which a network may come back.
+/// Attempts to reach a server that has sent bytes of the file: for an hour, in which a network may come back.
 const UNREACHABLE_TRIES: u32 = 126;
-/// Units between two tries, at most.
+/// Maximum pause between two attempts, in units.
 const LONGEST_PAUSE: u32 = 30;
-/// A server that wants to be left alone for longer is not waited for, in units.
+/// Longest pause requested by a server that is granted, in units.
 const LONGEST_RETRY_AFTER: u32 = 120;
-/// Tests set it to a number of milliseconds: the unit of all times, in place of a second.
+/// Setting of tests in milliseconds: the unit of all times, in place of a second.
 const UNIT: &str = "GOLDCREST_FETCH_UNIT";
 
-/// Counts tries that brought nothing.
+/// Counter of attempts without progress.
 #[derive(Debug)]
 pub struct Retries {
-    /// Those that reached the server.
+    /// Attempts that reached the server.
     failed: u32,
     unreachable: u32,
     most: u64,
 }
 
 impl Retries {
-    /// For a download that begins with this number of bytes.
+    /// Makes a counter for a download that begins with this number of bytes.
     pub fn new(done: u64) -> Self {
         Self {
             failed: 0,
@@ -36,8 +36,8 @@ impl Retries {
         }
     }
 
-    /// How long to wait before the next try, or `None` where it is given up. `done` are the bytes that are there, and
-    /// `retry_after` what the server asked for, in units.
+    /// Returns the pause before the next attempt; `None` to give up. `done` are the bytes received, and `retry_after`
+    /// the pause that the server requests, in units.
     pub fn next(
         &mut self,
         done: u64,
@@ -60,7 +60,7 @@ impl Retries {
     }
 }
 
-/// This number of seconds, in a test less.
+/// Returns this number of seconds, less in a test.
 pub fn units(number: u32) -> Duration {
     number * test_setting(UNIT).map_or(Duration::from_secs(1), Duration::from_millis)
 }
@@ -83,7 +83,7 @@ mod tests {
             .map(|pause| pause.as_secs())
             .collect();
         assert_eq!(pauses, [2, 4, 8, 16, 30, 30]);
-        // Bytes that were lost and came again are no progress.
+        // Bytes that were lost and received again are no progress.
         assert_eq!(retries.next(50, true, None), None);
     }
 
@@ -93,7 +93,7 @@ mod tests {
         let wait = |retries: &mut Retries| -> Duration {
             std::iter::from_fn(|| retries.next(10, false, None)).sum()
         };
-        // Of a resume they came before.
+        // A resume has them already.
         let mut retries = Retries::new(10);
         let waited = wait(&mut retries);
         assert!(waited > hour && waited < hour + hour / 20, "{waited:?}");
@@ -102,7 +102,7 @@ mod tests {
         for _ in 0..50 {
             assert!(retries.next(10, false, None).is_some());
         }
-        // A server that can be reached again and brings nothing is given up as before, and a byte begins again.
+        // A server that is reachable again and sends nothing is given up as before, and a byte resets the counter.
         assert_eq!(retries.next(10, true, None), Some(Duration::from_secs(2)));
         assert_eq!(retries.next(11, false, None), Some(Duration::from_secs(1)));
     }

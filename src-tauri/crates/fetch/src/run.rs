@@ -20,16 +20,16 @@ use crate::transfer::Transfer;
 
 /// Bytes that are hashed at once.
 const PART: usize = 1 << 20;
-/// Between two reports.
+/// Interval between two reports.
 const REPORT: Duration = Duration::from_millis(250);
 
-/// Tests set it to a number of milliseconds: how long it takes from the file's name to the word that it is there.
+/// Setting of tests in milliseconds: delay between the rename of the file and the final event.
 const NAMED_SETTING: &str = "GOLDCREST_FETCH_NAMED";
 
-/// Downloads a file, and says so.
+/// Downloads a file, and emits its events.
 ///
 /// # Errors
-/// Why the file is not there; what was written is kept where a resume may use it.
+/// Returns the reason for which there is no file; the partial file is kept if a resume can use it.
 pub fn run(request: DownloadRequest, incomplete: &Incomplete) -> Result<(), FetchError> {
     if request.sha256.is_some() {
         request.hash()?;
@@ -56,7 +56,7 @@ pub fn run(request: DownloadRequest, incomplete: &Incomplete) -> Result<(), Fetc
     let lock = paths.take_lock();
     let branch = branch.as_deref();
     if let Some(existing) = paths.existing() {
-        // Nothing has to be written, so that this may be a folder that cannot be, where no lock is taken.
+        // Nothing needs to be written, so this may be a read-only folder, in which no lock can be taken.
         if is_content(&existing, &request, &expected).map_err(written)? {
             let file = paths.link(branch).map_err(written)?;
             return end(file, expected).map_err(written);
@@ -74,7 +74,7 @@ pub fn run(request: DownloadRequest, incomplete: &Incomplete) -> Result<(), Fetc
     loop {
         receive_all(&mut transfer).inspect_err(|error| discard(&paths, incomplete, error))?;
         let file = incomplete.with(&paths, |file| file.try_clone())?;
-        // The file is not held meanwhile, so that a pause does not wait for the hash.
+        // The lock is not held meanwhile, so that a pause does not wait for the hash.
         let found = file.sync_all().and_then(|()| sha256(file));
         let found = found.map_err(written)?;
         if found == expected {
@@ -89,11 +89,11 @@ pub fn run(request: DownloadRequest, incomplete: &Incomplete) -> Result<(), Fetc
             discard(&paths, incomplete, &error);
             return Err(error);
         }
-        // A part was damaged, or is of another version of the file: once more from the beginning.
+        // A part was damaged, or belongs to another version of the file: restart from the beginning.
         is_second_round = true;
         transfer.begin_again()?;
     }
-    // A pause at this moment waits, and comes too late: the file is there.
+    // A pause now waits, and comes too late: the file is there.
     let is_published = incomplete.with(&paths, |_| {
         let file = match paths.publish(branch) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(false),
@@ -110,7 +110,7 @@ pub fn run(request: DownloadRequest, incomplete: &Incomplete) -> Result<(), Fetc
     }
 }
 
-/// Receives until all is there, over as many connections as it takes.
+/// Receives the rest of the file, over as many connections as needed.
 fn receive_all(transfer: &mut Transfer<'_>) -> Result<(), FetchError> {
     match transfer.request.bytes {
         Some(bytes) if transfer.done == bytes => return Ok(()),
@@ -124,7 +124,7 @@ fn receive_all(transfer: &mut Transfer<'_>) -> Result<(), FetchError> {
     })
 }
 
-/// Tries until it goes well, or the failure is not one that passes. `work` returns the bytes that are there, too.
+/// Retries transient errors. `work` also returns the bytes received.
 fn retry<T>(
     retries: &mut Retries,
     mut work: impl FnMut() -> (u64, Result<T, FetchError>),
@@ -147,9 +147,9 @@ fn retry<T>(
     }
 }
 
-/// Removes what cannot become the file, and what has no byte yet.
+/// Removes a partial file that is useless or empty.
 fn discard(paths: &DownloadPaths, incomplete: &Incomplete, error: &FetchError) {
-    // Where it cannot be removed, the next download finds by the hash that it is wrong.
+    // If it cannot be removed, the next download detects it by the hash.
     let _ = incomplete.with(paths, |file| {
         if error.can_resume() && file.metadata()?.len() > 0 {
             return Ok(());
@@ -158,7 +158,7 @@ fn discard(paths: &DownloadPaths, incomplete: &Incomplete, error: &FetchError) {
     });
 }
 
-/// Whether what was there before is the file.
+/// Returns whether an existing file is the requested one.
 fn is_content(path: &Path, request: &DownloadRequest, expected: &str) -> io::Result<bool> {
     if !path.is_file() {
         return Ok(false);
@@ -171,7 +171,7 @@ fn is_content(path: &Path, request: &DownloadRequest, expected: &str) -> io::Res
     Ok(sha256(file)? == expected)
 }
 
-/// The SHA-256 of a whole file in lower case, with reports.
+/// Computes the SHA-256 of a whole file in lower case, with reports.
 fn sha256(mut file: File) -> io::Result<String> {
     let total = file.metadata()?.len();
     file.seek(SeekFrom::Start(0))?;
@@ -195,7 +195,7 @@ fn sha256(mut file: File) -> io::Result<String> {
     Ok(format!("{:x}", hash.finalize()))
 }
 
-/// Says that the file is there.
+/// Emits the final event.
 fn end(file: PathBuf, sha256: String) -> io::Result<()> {
     let bytes = fs::metadata(&file)?.len();
     output::end(&DownloadEvent::Done {

@@ -1,6 +1,6 @@
-//! What tests set by variables of the environment, in debug builds alone.
+//! Settings of tests, by environment variables, in debug builds only.
 
-/// The number in this variable.
+/// Returns the number in this variable.
 pub fn test_setting(variable: &str) -> Option<u64> {
     if !cfg!(debug_assertions) {
         return None;

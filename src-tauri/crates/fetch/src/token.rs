@@ -8,7 +8,7 @@ use download::hub_token_file;
 
 use crate::error::FetchError;
 
-/// From `HF_TOKEN`, or the file that `hf auth login` writes.
+/// Returns the token from `HF_TOKEN`, or from the file that `hf auth login` writes.
 pub fn token() -> Option<String> {
     let set = |name| env::var(name).ok().filter(|it| !it.trim().is_empty());
     let token = set("HF_TOKEN")
@@ -18,10 +18,10 @@ pub fn token() -> Option<String> {
     token.filter(|it| !it.is_empty()).map(str::to_owned)
 }
 
-/// The value of the header.
+/// Returns the value of the header.
 ///
 /// # Errors
-/// Where the token cannot be in one.
+/// Fails if the token is not valid in a header.
 pub fn authorization(token: &str) -> Result<String, FetchError> {
     if token.bytes().all(|b| b.is_ascii_graphic()) {
         Ok(format!("Bearer {token}"))

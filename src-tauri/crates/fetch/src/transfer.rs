@@ -1,4 +1,4 @@
-//! One connection: the bytes of a file from where the last one ended.
+//! One connection: the bytes of a file from the end of the last one.
 
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::time::{Duration, Instant};
@@ -18,18 +18,18 @@ use crate::test_setting::test_setting;
 
 /// Bytes that are read and written at once.
 const PART: usize = 1 << 17;
-/// Between two reports.
+/// Interval between two reports.
 const REPORT: Duration = Duration::from_millis(250);
-/// Over how many reports the speed is measured: about five seconds.
+/// Reports over which the speed is averaged: about five seconds.
 const SPEED_REPORTS: usize = 20;
 /// Bytes of a disk that are left to other programs.
 const RESERVE: u64 = 128 << 20;
-/// Tests set it to a number of bytes, in place of [`RESERVE`].
+/// Setting of tests in bytes, in place of [`RESERVE`].
 const RESERVE_SETTING: &str = "GOLDCREST_FETCH_RESERVE";
 
-/// The most bytes of a file whose size nobody says. It takes no more than half of the space that is free, either.
+/// Maximum bytes of a file of unknown size. It takes no more than half of the free space, either.
 const LARGEST: u64 = 64 << 30;
-/// Over how many units a server is to send at least [`LEAST`] bytes.
+/// Units in which a server must send at least [`LEAST`] bytes.
 const SLOW: u32 = 120;
 const LEAST: u64 = 1 << 13;
 
@@ -40,18 +40,18 @@ pub struct Transfer<'a> {
     pub request: &'a DownloadRequest,
     pub paths: &'a DownloadPaths,
     pub incomplete: &'a Incomplete,
-    /// Bytes that are in the incomplete file.
+    /// Bytes in the partial file.
     pub done: u64,
-    /// Whether the file consists of parts that came over several connections.
+    /// True if the parts of the file came over several connections.
     pub is_pieced: bool,
     /// Bytes of the disk that are left to other programs.
     reserve: u64,
-    /// The most bytes that the file may have, where nobody says how many it has.
+    /// Maximum bytes of the file if its size is unknown.
     largest: u64,
 }
 
 impl<'a> Transfer<'a> {
-    /// Of a file of which `done` bytes are there already.
+    /// Starts a transfer of which `done` bytes are there already.
     pub fn new(
         client: &'a Client,
         url: &'a Url,
@@ -74,10 +74,10 @@ impl<'a> Transfer<'a> {
         }
     }
 
-    /// Forgets what is there.
+    /// Restarts from the beginning.
     ///
     /// # Errors
-    /// Where the file cannot be written.
+    /// Fails if the file cannot be written.
     pub fn begin_again(&mut self) -> Result<(), FetchError> {
         self.incomplete.with(self.paths, |file| file.set_len(0))?;
         self.done = 0;
@@ -85,10 +85,10 @@ impl<'a> Transfer<'a> {
         Ok(())
     }
 
-    /// Drops what is there behind the file's size. The hash decides whether the rest is the file.
+    /// Truncates the partial file to the file's size. The hash decides whether the rest is the file.
     ///
     /// # Errors
-    /// Where the file cannot be written.
+    /// Fails if the file cannot be written.
     pub fn shorten(&mut self, bytes: u64) -> Result<(), FetchError> {
         self.incomplete
             .with(self.paths, |file| file.set_len(bytes))?;
@@ -99,7 +99,7 @@ impl<'a> Transfer<'a> {
     /// Receives over one connection, until the end of the file or a failure.
     ///
     /// # Errors
-    /// Why it ended before.
+    /// Returns the reason for an early end.
     pub fn receive(&mut self) -> Result<(), FetchError> {
         let mut question = Question {
             request: self.request,
@@ -110,14 +110,14 @@ impl<'a> Transfer<'a> {
         if question.from.is_some() {
             let (status, range) = (answer.response.status(), range(&answer.response));
             if status == StatusCode::RANGE_NOT_SATISFIABLE && range.total == Some(self.done) {
-                // All is here. The hash decides whether it is the file.
+                // Complete. The hash decides whether it is the file.
                 return Ok(());
             }
             let is_next = range.first == question.from;
             if status == StatusCode::RANGE_NOT_SATISFIABLE
                 || status == StatusCode::PARTIAL_CONTENT && !is_next
             {
-                // It has no part that goes on from here.
+                // The server has no range that begins here.
                 question.from = None;
                 answer = self.client.ask(self.url, &question)?;
             }
@@ -128,8 +128,7 @@ impl<'a> Transfer<'a> {
         self.read(&host, answer.response, first, total)
     }
 
-    /// Compares what the server is about to send with what was asked for, and returns where it begins and, where it says
-    /// that, the size of the whole file.
+    /// Compares the headers with the request, and returns the first byte and, if known, the size of the whole file.
     fn begin(
         &mut self,
         host: &str,
@@ -158,7 +157,7 @@ impl<'a> Transfer<'a> {
         if let Some(error) = total.and_then(|found| FetchError::size(host, found, self.request)) {
             return Err(error);
         }
-        // Where it ignores the range, what is there already is left out of what it sends.
+        // If it ignores the range, the bytes that are there already are skipped.
         let first = first.filter(|first| *first == self.done || *first == 0);
         let first = first.ok_or_else(|| FetchError::CutOff {
             host: host.to_owned(),
@@ -167,7 +166,7 @@ impl<'a> Transfer<'a> {
         Ok((first, self.request.bytes.or(total)))
     }
 
-    /// Writes what is sent from the byte `first` on and is not there yet.
+    /// Writes the body, which begins with the byte `first`, except for what is there already.
     fn read(
         &mut self,
         host: &str,
@@ -183,7 +182,7 @@ impl<'a> Transfer<'a> {
         let mut checked = self.done;
         self.check_space(total)?;
         self.report(total, &speed);
-        // More than the file has is not read: the hash decides whether what is there is the file.
+        // The body is not read beyond the size: the hash decides whether the bytes are the file.
         while total.is_none_or(|total| self.done < total) {
             let read = match body.read(&mut part) {
                 Ok(0) => break,
@@ -209,7 +208,7 @@ impl<'a> Transfer<'a> {
                 (counted, since) = (at, Instant::now());
             }
             let is_due = speed.is_due();
-            // However fast the line is, the reserve is not used up between two looks.
+            // However fast the line is, the reserve is not used up between two checks.
             if is_due || self.done - checked > self.reserve / 4 {
                 self.check_space(total)?;
                 checked = self.done;
@@ -229,7 +228,7 @@ impl<'a> Transfer<'a> {
         Ok(())
     }
 
-    /// Writes what goes on from what is there: `part` begins with the byte `at`, and counts up to `ends`.
+    /// Writes the new bytes of a part: `part` begins with the byte `at`, and counts up to `ends`.
     fn write(&mut self, at: u64, part: &[u8], ends: u64) -> Result<(), FetchError> {
         if ends <= self.done {
             return Ok(());
@@ -247,7 +246,7 @@ impl<'a> Transfer<'a> {
     /// Stops before the disk is full, which would hurt other programs.
     ///
     /// # Errors
-    /// Where what is left of the file does not fit.
+    /// Fails if the rest of the file does not fit.
     pub fn check_space(&self, total: Option<u64>) -> Result<(), FetchError> {
         let folder = self.paths.folder();
         let rest = total.unwrap_or(0).saturating_sub(self.done);
@@ -258,7 +257,7 @@ impl<'a> Transfer<'a> {
                 needed,
                 free,
             }),
-            // Where the system does not say it, the write does.
+            // If the system does not report it, the write shows it.
             _ => Ok(()),
         }
     }
@@ -272,10 +271,10 @@ impl<'a> Transfer<'a> {
     }
 }
 
-/// Whether the server sends the file.
+/// Checks that the server sends the file.
 ///
 /// # Errors
-/// What its status means.
+/// Returns the meaning of its status.
 pub fn check_status(client: &Client, answer: &ServerAnswer) -> Result<(), FetchError> {
     let host = answer.host();
     let status = answer.response.status().as_u16();
@@ -288,7 +287,7 @@ pub fn check_status(client: &Client, answer: &ServerAnswer) -> Result<(), FetchE
             address: without_query(&answer.url),
             status,
         },
-        // From 520 on they are Cloudflare's, of a server behind it.
+        // Statuses from 520 on are Cloudflare's, about a server behind it.
         408 | 425 | 429 | 500 | 502 | 503 | 504 | 520..=530 => {
             let seconds = header(answer.response.headers(), "retry-after");
             let seconds = seconds.and_then(|it| it.parse().ok());
@@ -302,10 +301,10 @@ pub fn check_status(client: &Client, answer: &ServerAnswer) -> Result<(), FetchE
     })
 }
 
-/// What `Content-Range` says of an answer.
+/// Parsed `Content-Range` of an answer.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct ContentRange {
-    /// The first byte that is sent. `None` in a refusal.
+    /// First byte; `None` in a refusal.
     first: Option<u64>,
     /// Bytes of the whole file.
     total: Option<u64>,
@@ -316,7 +315,7 @@ fn range(response: &Response<Body>) -> ContentRange {
     range.unwrap_or_default()
 }
 
-/// From `bytes FIRST-LAST/TOTAL` or `bytes */TOTAL`.
+/// Parses `bytes FIRST-LAST/TOTAL` or `bytes */TOTAL`.
 fn content_range(text: &str) -> Option<ContentRange> {
     let (range, total) = text.strip_prefix("bytes ")?.split_once('/')?;
     let first = match range.trim() {
@@ -327,7 +326,7 @@ fn content_range(text: &str) -> Option<ContentRange> {
     Some(ContentRange { first, total })
 }
 
-/// How fast bytes came in the last seconds.
+/// Speed of the last seconds.
 struct Speed {
     reports: Vec<(Instant, u64)>,
 }
@@ -352,7 +351,7 @@ impl Speed {
         self.reports.push((Instant::now(), done));
     }
 
-    /// `None` until there is something to measure.
+    /// Returns the speed; `None` until there is something to measure.
     fn bytes_per_second(&self) -> Option<f64> {
         let ((begun, first), (ended, last)) = self.reports.first().zip(self.reports.last())?;
         let seconds = ended.duration_since(*begun).as_secs_f64();

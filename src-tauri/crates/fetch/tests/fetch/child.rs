@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 
 static CONTENT: LazyLock<Vec<u8>> = LazyLock::new(|| {
-    // Not the same in any two places, so that no part can stand for another.
+    // Different at every offset, so that no part can stand for another.
     (0..60_000_u32)
         .flat_map(|at| at.wrapping_mul(2_654_435_761).to_le_bytes())
         .collect()
@@ -34,12 +34,12 @@ pub struct Fetch {
 }
 
 impl Fetch {
-    /// Of the tests' file, of which all is known.
+    /// Makes a download of the tests' file, with all fields set.
     pub fn new(url: &str) -> Self {
         Self::of(url, content())
     }
 
-    /// Of a file of this content, of which all is known.
+    /// Makes a download of a file with this content, with all fields set.
     pub fn of(url: &str, content: &[u8]) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let request = DownloadRequest {
@@ -68,20 +68,20 @@ impl Fetch {
         self
     }
 
-    /// Without a size in the request.
+    /// Removes the size from the request.
     pub fn of_any_size(mut self) -> Self {
         self.request.bytes = None;
         self
     }
 
-    /// To the hub's cache, as an address that was typed in: nothing is known of the file.
+    /// Downloads to the hub's cache, as from a typed address: nothing is known of the file.
     pub fn into_hub(mut self, revision: &str) -> Self {
         self.request.bytes = None;
         self.request.sha256 = None;
         self.into_cache(revision)
     }
 
-    /// To the hub's cache.
+    /// Downloads to the hub's cache.
     pub fn into_cache(mut self, revision: &str) -> Self {
         self.request.destination = Destination::HubCache {
             hub: self.folder().join("hub"),
@@ -116,7 +116,7 @@ impl Fetch {
         self.paths().incomplete().to_owned()
     }
 
-    /// What is in the folder.
+    /// Returns the names in the folder.
     pub fn names(&self) -> Vec<String> {
         let entries = fs::read_dir(self.folder()).expect("a folder");
         let name = |entry: fs::DirEntry| entry.file_name().to_string_lossy().into_owned();
@@ -127,7 +127,7 @@ impl Fetch {
         fs::read(self.file()).expect("a file")
     }
 
-    /// Lays down what an earlier run is to have left.
+    /// Creates the partial file of an earlier run.
     pub fn left(self, bytes: &[u8]) -> Self {
         let folder = self.incomplete().parent().map(fs::create_dir_all);
         folder.expect("a folder").expect("made");
@@ -198,7 +198,7 @@ impl Running {
         writeln!(stdin, "{}", download::PAUSE).expect("taken");
     }
 
-    /// As when the parent dies.
+    /// Closes stdin, as when the parent dies.
     pub fn close_stdin(&mut self) {
         drop(self.child.stdin.take());
     }
@@ -245,7 +245,7 @@ impl Ended {
         }
     }
 
-    /// Why it failed, or that it did not.
+    /// Returns the failure's message, or that there was none.
     pub fn sentence(&self) -> String {
         match self.events.last() {
             Some(DownloadEvent::Failed { message, .. }) => message.clone(),
@@ -277,7 +277,7 @@ impl Ended {
         waits
     }
 
-    /// The bytes of each report.
+    /// Returns the bytes of each report.
     pub fn progress(&self) -> Vec<usize> {
         let done = |event: &DownloadEvent| match event {
             DownloadEvent::Progress { done, .. } => usize::try_from(*done).ok(),

@@ -6,7 +6,7 @@ use crate::child::{Fetch, content};
 use crate::server::{Asked, Reply, Server, Then};
 use crate::{End, check};
 
-/// The first connection as `first` says, and every later one as it should be.
+/// Answers the first connection by `first`, and every later one correctly.
 fn once(first: impl Fn(&Asked) -> Reply + Send + Sync + 'static) -> Server {
     Server::new(move |asked| match asked.before {
         0 => first(asked),
@@ -163,7 +163,7 @@ fn a_length_that_is_not_the_files_is_refused_or_found_out() {
         &fetch,
         End::Nothing("its SHA-256 begins with"),
     );
-    // Where the size is not known before, the SHA-256 decides.
+    // If the size is not known before, the SHA-256 decides.
     let (_, fetch) = always(lies(size - 10));
     let fetch = fetch.of_any_size();
     check(
@@ -263,7 +263,7 @@ fn what_is_there_stays_where_a_server_ignores_the_range() {
 
 #[test]
 fn servers_with_other_entity_tags_for_the_same_file_cost_nothing() {
-    // As where a redirect leads to another store each time.
+    // As if a redirect led to another store each time.
     let part = content().len() / 8;
     let server = Server::new(move |asked| {
         let reply = Reply::file(content(), &format!("store {}", asked.before), asked);
@@ -290,7 +290,7 @@ fn a_file_that_changes_on_the_server_begins_again() {
     });
     let fetch = Fetch::new(&server.address("model.gguf"));
     check("changes between two connections", &fetch, End::File);
-    // The parts do not make the file: it is asked for once more in one piece.
+    // The parts do not make the file: it is requested again in one piece.
     let asked: Vec<_> = server.asked().iter().map(Asked::from).collect();
     assert_eq!(asked, [None, Some(half), None]);
 }

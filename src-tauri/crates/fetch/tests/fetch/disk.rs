@@ -14,22 +14,22 @@ use crate::{End, check};
 #[path = "../../../skipped.rs"]
 mod skipped;
 
-/// A mounted folder, as long as this lives.
+/// A mount that lasts as long as this value.
 struct Mount<'a>(&'a Path);
 
 impl<'a> Mount<'a> {
-    /// A disk of this many kilobytes.
+    /// Mounts a disk of this many kilobytes.
     fn small_disk(at: &'a Path, kilobytes: u32) -> Option<Self> {
         let size = format!("size={kilobytes}k");
         Self::mounted(at, &["-t", "tmpfs", "-o", &size, "tmpfs"])
     }
 
-    /// A folder once more at another place, as a drive that can be taken away.
+    /// Bind-mounts a folder, as a drive that can be removed.
     fn drive(at: &'a Path, folder: &Path) -> Option<Self> {
         Self::mounted(at, &["--bind", &folder.display().to_string()])
     }
 
-    /// A folder once more where nothing can be written.
+    /// Bind-mounts a folder read-only.
     fn read_only(at: &'a Path, folder: &Path) -> Option<Self> {
         let drive = Self::drive(at, folder)?;
         let mut command = Command::new("mount");
@@ -46,14 +46,14 @@ impl<'a> Mount<'a> {
         if !mounted {
             skipped::skip("only root mounts a disk");
         }
-        // Lazily: a value that is made and dropped would unmount what was never mounted.
+        // Lazily: a value that is made and dropped would unmount a folder that was never mounted.
         mounted.then(|| Self(at))
     }
 }
 
 impl Drop for Mount<'_> {
     fn drop(&mut self) {
-        // Whether or not something on it is open, as a drive that is pulled out.
+        // Even if something on it is open, as when a drive is pulled out.
         let unmounted = Command::new("umount").arg("-l").arg(self.0).status();
         assert!(unmounted.is_ok_and(|status| status.success()));
     }
@@ -82,7 +82,7 @@ fn a_full_disk_is_found_before_and_while_it_is_written() {
     );
     assert!(server.asked().is_empty(), "that is known before");
     assert_eq!(fs::metadata(fetch.incomplete()).map_or(0, |it| it.len()), 0);
-    // Without a length nobody knows before: it takes half of the disk.
+    // Without a known length, it takes half of the disk.
     let fetch = all(&server.address("endless"))
         .of_any_size()
         .into_folder(&disk);

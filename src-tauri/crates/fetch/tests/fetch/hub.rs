@@ -12,7 +12,7 @@ use crate::server::{Asked, Reply, Server, Then};
 const COMMIT: &str = "0123456789abcdef0123456789abcdef01234567";
 const FILE: &str = "https://huggingface.co/owner/name/resolve/main/model.gguf";
 
-/// As the hub answers: with size, hash and commit, and a redirect to the server that has the file.
+/// Answers like the hub: with size, hash and commit, and a redirect to the server that has the file.
 fn hub(asked: &Asked) -> Reply {
     if !asked.path.starts_with("/owner/name/resolve/") {
         return Reply::file(content(), "other", asked);
@@ -69,14 +69,14 @@ fn a_file_of_the_hub_goes_to_its_cache_as_its_own_tools_lay_it_down() {
         .expect("a folder")
         .count();
     assert_eq!(blobs, 1);
-    // What was learned is enough for a second run, which asks nobody.
+    // The resolved request suffices for a second run, without any query.
     fetch.request = resolved(&ended);
     assert!(matches!(&fetch.request.destination,
         Destination::HubCache { revision, .. } if revision == COMMIT));
     let asked = server.asked().len();
     assert!(fetch.run().is_done());
     assert_eq!(server.asked().len(), asked);
-    // A pointer that somebody took away is made again.
+    // A pointer that somebody removed is created again.
     fs::remove_file(&pointer).expect("removed");
     assert!(fetch.run().is_done() && pointer.exists());
     // A damaged blob is replaced.
@@ -105,7 +105,7 @@ fn a_download_of_a_branch_goes_on_when_the_branch_moves() {
         assert!(ended.is_done(), "{ended:?}");
         let at_commit = format!("/owner/name/resolve/{COMMIT}/model.gguf");
         assert!(server.asked()[1..].iter().all(|it| it.path == at_commit));
-        // A resume by another process asks for the commit, too.
+        // A resume by another process requests the commit, too.
         let url = resolved(&ended).url;
         assert_eq!(url, format!("https://huggingface.co{at_commit}"));
     }
@@ -248,7 +248,7 @@ fn a_list_that_lies_costs_no_byte_of_the_file() {
     fetch.request.bytes = Some(7_000_000);
     let words = "has 240000 bytes, and the one that was asked for has 7000000";
     refused("the size of the list is wrong", fetch, words);
-    // The hub alone was asked, and not the server to which it leads.
+    // Only the hub was queried, and not the server to which it redirects.
     let paths: Vec<_> = server.asked().into_iter().map(|it| it.path).collect();
     let of_hub = |path: &String| path.starts_with("/owner/name/resolve/");
     assert!(paths.iter().all(of_hub) && paths.len() == 2, "{paths:?}");

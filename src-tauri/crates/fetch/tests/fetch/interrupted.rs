@@ -11,12 +11,12 @@ use crate::child::{Fetch, content};
 use crate::server::{Asked, Reply, Server, Then};
 use crate::{End, check};
 
-/// It sends about 1.6 MB a second, so that the file takes a sixth of one.
+/// Makes a server that sends about 1.6 MB a second, so that the file takes a sixth of one.
 fn slow() -> Server {
     Server::new(|asked| Reply::file(content(), "a", asked).slowly(8_000))
 }
 
-/// It takes two and a half seconds.
+/// Makes a server for which the file takes two and a half seconds.
 fn very_slow() -> Server {
     Server::new(|asked| Reply::file(content(), "a", asked).slowly(500))
 }
@@ -146,7 +146,7 @@ fn a_file_that_another_program_has_put_in_place_is_not_written() {
     let fetch = Fetch::new(&server.address("model.gguf"));
     let mut running = fetch.start();
     assert!(running.until_bytes(1));
-    // As where a lock is not honoured: the other one has all of it.
+    // As if a lock were ignored: the other process has the whole file.
     std::fs::rename(fetch.incomplete(), fetch.file()).expect("renamed");
     std::fs::write(fetch.file(), content()).expect("written");
     let ended = running.end();

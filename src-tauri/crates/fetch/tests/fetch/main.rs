@@ -1,7 +1,7 @@
-//! The downloader against a server that stalls, lies and breaks off: each case ends with the file, or with a sentence and
-//! no file.
+//! The downloader against a server that stalls, lies and breaks off: each case ends with the file, or with a sentence
+//! and no file.
 //!
-//! The cases and their sentences are in `TRANSCRIPT.md`, which [`transcript`] compares with what happens.
+//! The cases and their sentences are in `TRANSCRIPT.md`, which [`transcript`] compares with the results.
 
 mod child;
 mod connections;
@@ -18,13 +18,13 @@ use child::{Ended, Fetch, content, sha256};
 use server::{Reply, Server};
 use transcript::note;
 
-/// What a case has to end with.
+/// Expected end of a case.
 enum End {
-    /// The file, and nothing to say.
+    /// The file, without a message.
     File,
-    /// A sentence with these words, and what was written stays for a resume.
+    /// A sentence with these words; the partial file stays for a resume.
     Kept(&'static str),
-    /// A sentence with these words, and nothing stays.
+    /// A sentence with these words; no file stays.
     Nothing(&'static str),
 }
 
@@ -63,7 +63,7 @@ fn a_good_server_gives_the_file() {
     let ended = check("a good server", &fetch, End::File);
     assert_eq!(ended.progress().last(), Some(&content().len()));
     assert_eq!(server.asked().len(), 1);
-    // The second time nothing is asked for: the file is there.
+    // The second time nothing is requested: the file exists.
     check("the file is there already", &fetch, End::File);
     assert_eq!(server.asked().len(), 1);
     assert_eq!(ended.hash(), sha256(content()));

@@ -1,4 +1,4 @@
-//! Downloads through a proxy, by HTTP's CONNECT and by SOCKS. The proxy alone knows where the server is.
+//! Downloads through a proxy, by HTTP's CONNECT and by SOCKS. Only the proxy knows the server.
 
 use std::sync::{Arc, Mutex};
 
@@ -7,10 +7,10 @@ use crate::server::{Asked, Connection, Reply, Server, Then, tunnel};
 use crate::tls::{encrypted, trusting_at};
 use crate::{End, check};
 
-/// What proxies were asked for.
+/// Requests to the proxies.
 type Log = Arc<Mutex<Vec<String>>>;
 
-/// A proxy to the server at `port`, whose handshake is `greet`: it returns what it was asked for.
+/// Starts a proxy to the server at `port`, whose handshake is `greet`: it returns the requested target.
 fn proxy(
     port: u16,
     greet: impl Fn(&mut dyn Connection) -> Option<String> + Send + Sync + 'static,
@@ -35,7 +35,7 @@ fn bytes(stream: &mut dyn Connection, number: usize) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// CONNECT, with the name and the password of `me:secret`.
+/// Handles CONNECT, with the credentials `me:secret`.
 fn connect(stream: &mut dyn Connection) -> Option<String> {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
@@ -54,7 +54,7 @@ fn connect(stream: &mut dyn Connection) -> Option<String> {
     is_known.then(|| target.to_owned())
 }
 
-/// SOCKS5 to a host by its name, with the name and the password of `me:secret`.
+/// Handles SOCKS5 to a host by its name, with the credentials `me:secret`.
 fn socks(stream: &mut dyn Connection) -> Option<String> {
     const NO_AUTHENTICATION: u8 = 0;
     const PASSWORD: u8 = 2;
@@ -122,7 +122,7 @@ fn a_proxy_that_does_not_know_the_user_is_named_without_the_password() {
         End::Kept("the proxy refused the connection"),
     );
     assert!(!ended.sentence().contains("wrong"), "{ended:?}");
-    // While it is tried again, the reason is known already.
+    // The reason is known already during the retry.
     let waits = ended.waits();
     let is_reason = |it: &&str| it.contains("the proxy refused") && !it.contains("resume");
     assert!(

@@ -1,4 +1,4 @@
-//! A server on this computer that does what a server should not do. Its replies are bytes that a test chooses.
+//! A misbehaving server on this computer. Its replies are bytes that a test chooses.
 
 #![expect(
     clippy::disallowed_types,
@@ -11,14 +11,14 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-/// What came in.
+/// A request.
 #[derive(Debug, Clone, Default)]
 pub struct Asked {
     pub method: String,
     pub path: String,
     /// Names in lower case.
     headers: Vec<(String, String)>,
-    /// How many came before.
+    /// Number of earlier requests.
     pub before: usize,
 }
 
@@ -28,7 +28,7 @@ impl Asked {
         found.map(|(_, value)| value.as_str())
     }
 
-    /// The first byte of the range that was asked for.
+    /// Returns the first byte of the requested range.
     pub fn from(&self) -> Option<usize> {
         let range = self.header("range")?;
         range
@@ -39,7 +39,7 @@ impl Asked {
     }
 }
 
-/// What goes out.
+/// A reply.
 #[derive(Debug, Clone)]
 pub struct Reply {
     head: String,
@@ -58,7 +58,7 @@ pub enum Then {
 }
 
 impl Reply {
-    /// With these headers, and none beside them.
+    /// Makes a reply with these headers only.
     pub fn new(status: u16, headers: &[(&str, &str)], body: &[u8]) -> Self {
         let mut head = format!("HTTP/1.1 {status} Reason\r\nConnection: close\r\n");
         for (name, value) in headers {
@@ -74,7 +74,7 @@ impl Reply {
         }
     }
 
-    /// What is not HTTP, or not as it should be.
+    /// Makes a reply that is not HTTP, or invalid.
     pub fn raw(head: &str) -> Self {
         Self {
             head: head.to_owned(),
@@ -90,7 +90,7 @@ impl Reply {
         Self::new(302, &[("Content-Length", "0"), ("Location", to)], b"")
     }
 
-    /// As a server should answer: what was asked for, with an entity tag.
+    /// Makes a correct reply: the requested range, with an entity tag.
     pub fn file(content: &[u8], tag: &str, asked: &Asked) -> Self {
         let tag = format!("\"{tag}\"");
         let is_same = asked.header("if-range").is_none_or(|it| it == tag);
@@ -156,12 +156,12 @@ pub struct Server {
 }
 
 impl Server {
-    /// Answers until the test ends.
+    /// Starts a server that answers until the test ends.
     pub fn new(reply: impl Fn(&Asked) -> Reply + Send + Sync + 'static) -> Self {
         Self::over(|stream| Some(Box::new(stream)), reply)
     }
 
-    /// The same over what `wrap` makes of a connection.
+    /// Likewise, over connections wrapped by `wrap`.
     pub fn over(
         wrap: impl Fn(TcpStream) -> Option<Box<dyn Connection>> + Send + Sync + 'static,
         reply: impl Fn(&Asked) -> Reply + Send + Sync + 'static,
@@ -169,7 +169,7 @@ impl Server {
         Self::listen(0, wrap, reply)
     }
 
-    /// At a port that was another's before.
+    /// Starts a server at a port that another server had before.
     pub fn at(port: u16, reply: impl Fn(&Asked) -> Reply + Send + Sync + 'static) -> Self {
         Self::listen(port, |stream| Some(Box::new(stream)), reply)
     }
@@ -196,7 +196,7 @@ impl Server {
         Self { port, asked }
     }
 
-    /// A port at which nobody listens, below those that the system gives to other servers meanwhile.
+    /// Returns a port at which nobody listens, below those that the system assigns to other servers meanwhile.
     pub fn free_port() -> u16 {
         let is_free = |port: &u16| TcpListener::bind(("127.0.0.1", *port)).is_ok();
         (20_000..30_000).find(is_free).expect("a free port")
@@ -210,7 +210,7 @@ impl Server {
         format!("http://127.0.0.1:{}/{path}", self.port)
     }
 
-    /// The same server as another host.
+    /// Returns an address of the same server under another host name.
     pub fn other_address(&self, path: &str) -> String {
         format!("http://localhost:{}/{path}", self.port)
     }
@@ -220,7 +220,7 @@ impl Server {
     }
 }
 
-/// Leads a connection on to a port of this computer, both ways, as a proxy does.
+/// Forwards a connection to a port of this computer, both ways, as a proxy does.
 pub fn tunnel(from: TcpStream, port: u16) {
     let Ok(to) = TcpStream::connect(("127.0.0.1", port)) else {
         return;
@@ -230,7 +230,7 @@ pub fn tunnel(from: TcpStream, port: u16) {
         to.try_clone().expect("open"),
     );
     let pump = |mut from: TcpStream, mut to: TcpStream| {
-        // Either end may go away at any byte.
+        // Either end may close at any byte.
         let _ = std::io::copy(&mut from, &mut to);
         let _ = to.shutdown(std::net::Shutdown::Write);
     };
@@ -258,7 +258,7 @@ fn serve(
         bytes.extend(&reply.body);
     }
     bytes.truncate(reply.sent);
-    // The other end may go away at any byte, as the tests have it do.
+    // The other end may close at any byte, as it does in the tests.
     match reply.slowly {
         Some(at_once) => {
             for part in bytes.chunks(at_once) {

@@ -1,4 +1,4 @@
-//! What a server answers in place of the file.
+//! Answers of a server in place of the file.
 
 use crate::child::{Fetch, content, sha256};
 use crate::server::{Reply, Server, Then};
@@ -258,7 +258,7 @@ fn another_file_that_appears_during_the_download_stays() {
     let ended = running.end();
     assert!(ended.sentence().contains("is there already"), "{ended:?}");
     assert_eq!(fetch.written(), b"mine");
-    // What was downloaded is not lost.
+    // A completed download is not lost.
     std::fs::remove_file(fetch.file()).expect("removed");
     check("resumed when the other file is gone", &fetch, End::File);
     assert_eq!(server.asked().len(), 1);
@@ -358,7 +358,7 @@ fn a_token_goes_to_the_hub_alone() {
         server.asked()[1].header("authorization"),
         Some("Bearer hf_file")
     );
-    // One that cannot be sent is in the way of the hub's files alone.
+    // A token that cannot be sent affects the hub's files only.
     let bad = || Fetch::new(&server.address("model.gguf")).with("HF_TOKEN", "a\u{7}b");
     let of_hub = bad().with("HF_ENDPOINT", &server.address(""));
     check("a token that is none", &of_hub, End::Kept("HF_TOKEN"));

@@ -43,7 +43,7 @@ pub fn encrypted(
     (server, cert.pem())
 }
 
-/// A download from this server on a system that trusts this certificate alone.
+/// Downloads from this server on a system that trusts only this certificate.
 fn trusting(server: &Server, certificate: &str) -> Fetch {
     trusting_at(
         &format!("https://localhost:{}/model.gguf", server.port()),
@@ -51,7 +51,7 @@ fn trusting(server: &Server, certificate: &str) -> Fetch {
     )
 }
 
-/// The same from this address.
+/// Likewise, from this address.
 pub fn trusting_at(url: &str, certificate: &str) -> Fetch {
     let fetch = Fetch::new(url);
     let trusted = fetch.folder().join("trusted.pem");
@@ -98,7 +98,7 @@ fn an_encrypted_server_leads_to_no_plain_one() {
 fn a_handshake_that_fails_is_not_tried_again() {
     let server = Server::over(
         |mut stream| {
-            // No more than that the handshake has begun: the rest is not answered.
+            // The handshake has begun, and gets no answer.
             let _ = stream.read(&mut [0; 1024]);
             let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n");
             None

@@ -1,7 +1,4 @@
-//! The table of cases and of how they end, which lies beside the tests as `TRANSCRIPT.md`: each case is compared with it.
-//!
-//! It is written again where the variable is set, by one thread, so that the order is that of the tests' names:
-//! `GOLDCREST_WRITE_TRANSCRIPT=1 cargo test -p fetch --test fetch -- --test-threads=1`
+//! The table of cases and their results, which lies beside the tests as `TRANSCRIPT.md`: each case is compared with it.
 
 use std::env;
 use std::fmt::Write as _;
@@ -20,7 +17,7 @@ verified, or a sentence for the user. The tests write this page and compare each
 PORT, FOLDER and … stand for what differs from run to run.
 ";
 
-/// What is written, and the test whose cases are written last.
+/// Lines so far, and the test whose cases are written last.
 #[derive(Default)]
 struct Written {
     text: String,
@@ -66,7 +63,7 @@ fn same_in_each_run(sentence: &str) -> String {
     for host in ["127.0.0.1:", "localhost:"] {
         sentence = replaced(&sentence, host, char::is_numeric, "PORT");
     }
-    // What has come when it is noticed.
+    // The number of bytes when it is noticed.
     sentence = replaced(&sentence, "header is too big: ", char::is_numeric, "…");
     let temporary = format!("{}/.tmp", env::temp_dir().display());
     let in_name = |c: char| c.is_ascii_alphanumeric();
@@ -81,7 +78,7 @@ fn same_in_each_run(sentence: &str) -> String {
     }
 }
 
-/// With `by` in the place of the letters behind each `before`.
+/// Replaces the characters after each `before` with `by`.
 fn replaced(text: &str, before: &str, is_replaced: fn(char) -> bool, by: &str) -> String {
     let mut parts = text.split(before);
     let mut all = parts.next().unwrap_or_default().to_owned();
