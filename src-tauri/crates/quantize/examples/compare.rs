@@ -1,6 +1,6 @@
-//! How far quantised files are from the floats that they were made from: `compare TEXT FLOATS FILE...`. For each file the relative
-//! error of its weights, by type and over all, and with exact arithmetic the relative error, the mean Kullback–Leibler
-//! divergence and the top-1 agreement of its logits.
+//! Error of quantised files relative to the floats that they were made from: `compare TEXT FLOATS FILE...`. For each
+//! file the relative error of its weights, by type and over all, and with exact arithmetic the relative error, the mean
+//! Kullback–Leibler divergence and the top-1 agreement of its logits.
 
 #![expect(clippy::print_stdout, reason = "it prints its table")]
 

@@ -1,5 +1,6 @@
-//! A GGUF file in F16 out of a quantised one: `floats IN OUT NOISE SEED`. Its weights are those of the file plus Gaussian noise
-//! of NOISE times each tensor's root mean square, so that they do not lie on the grid of a block type again.
+//! Makes a GGUF file in F16 from a quantised one: `floats IN OUT NOISE SEED`. Its weights are those of the file plus
+//! Gaussian noise of NOISE times each tensor's root mean square, so that they no longer lie on the grid of a block
+//! type.
 
 use std::error::Error;
 use std::fs::File;

@@ -1,7 +1,7 @@
-//! Rows of floats to the bytes of a block type, and back.
+//! Conversion of rows of floats to the bytes of a block type, and back.
 //!
-//! The super-blocks are searched and packed here; blocks of 32 values, where there is one scale and the largest value
-//! decides it, are candle's. Everything is read back by candle.
+//! The super-blocks are searched and packed here; blocks of 32 values, with one scale that the largest value decides,
+//! are candle's. candle reads everything back.
 
 use std::borrow::Cow;
 
@@ -15,7 +15,7 @@ use crate::k_quants;
 /// Appends `values` in type `ty` to `out`.
 ///
 /// # Errors
-/// When `values` are no whole blocks, or the type is not one that is written here.
+/// Fails if `values` are not whole blocks, or the type is not one that is written here.
 pub fn encode(ty: BlockType, values: &[f32], out: &mut Vec<u8>) -> Result<(), Error> {
     if !values.len().is_multiple_of(ty.block_len()) {
         return Err(Error::Msg(format!(
@@ -45,10 +45,10 @@ pub fn encode(ty: BlockType, values: &[f32], out: &mut Vec<u8>) -> Result<(), Er
     Ok(())
 }
 
-/// The `count` values that `bytes` hold in type `ty`, as candle reads them.
+/// Decodes the `count` values in `bytes` of type `ty`, as candle reads them.
 ///
 /// # Errors
-/// When `bytes` are not `count` values.
+/// Fails if `bytes` are not `count` values.
 pub fn decode(ty: BlockType, bytes: &[u8], count: usize) -> Result<Vec<f32>, Error> {
     if ty.row_bytes(count) != Some(bytes.len()) {
         return Err(Error::Msg(format!(

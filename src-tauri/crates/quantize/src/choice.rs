@@ -1,4 +1,4 @@
-//! Which tensor is stored in which type: llama.cpp's choice for SmolLM3 (`llama-quant.cpp`, without an importance matrix).
+//! Type of each tensor: llama.cpp's choice for SmolLM3 (`llama-quant.cpp`, without an importance matrix).
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,10 +9,10 @@ use serde::Serialize;
 /// A file's mix of types, by llama.cpp's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum FileType {
-    /// Q4_K, with Q6_K for what matters most.
+    /// Q4_K, with Q6_K for the most important tensors.
     #[serde(rename = "Q4_K_M")]
     Q4KM,
-    /// Q5_K, with Q6_K for what matters most.
+    /// Q5_K, with Q6_K for the most important tensors.
     #[serde(rename = "Q5_K_M")]
     Q5KM,
     /// Q6_K throughout.
@@ -30,7 +30,7 @@ pub enum FileType {
 pub struct UnknownFileType;
 
 impl FileType {
-    /// All of them, the smallest first.
+    /// All file types, the smallest first.
     pub const ALL: [FileType; 5] = [
         FileType::Q4KM,
         FileType::Q5KM,
@@ -72,8 +72,8 @@ impl FileType {
         }
     }
 
-    /// The type for a matrix of rows of `cols` values, in a model of `layers` blocks whose head is `tied` to the
-    /// embedding, or not.
+    /// Returns the type of a matrix with rows of `cols` values, in a model of `layers` blocks whose head is `tied` to
+    /// the embedding or not.
     pub fn of_matrix(self, name: &str, cols: usize, layers: usize, tied: bool) -> BlockType {
         let plain = self.plain();
         if plain == BlockType::F16 {
@@ -85,7 +85,7 @@ impl FileType {
             && layer(name).is_some_and(|layer| use_more_bits(layer, layers));
         let wanted = match plain {
             BlockType::Q8_0 => BlockType::Q8_0,
-            // The head is not given the fallback of its type, but this.
+            // The head gets this type instead of the fallback of its own.
             _ if is_head && !cols.is_multiple_of(plain.block_len()) => BlockType::Q8_0,
             _ if is_head || more_bits => BlockType::Q6K,
             plain => plain,
@@ -111,7 +111,7 @@ impl FromStr for FileType {
     }
 }
 
-/// What rows are stored in whose length is not a multiple of the block.
+/// Returns the type for rows whose length is not a multiple of the block.
 fn fallback(ty: BlockType, cols: usize) -> BlockType {
     let fits = |ty: BlockType| cols.is_multiple_of(ty.block_len());
     let other = match ty {
@@ -123,12 +123,12 @@ fn fallback(ty: BlockType, cols: usize) -> BlockType {
     if fits(other) { other } else { BlockType::F16 }
 }
 
-/// The layer that a tensor belongs to.
+/// Returns the layer that a tensor belongs to.
 fn layer(name: &str) -> Option<usize> {
     name.strip_prefix("blk.")?.split('.').next()?.parse().ok()
 }
 
-/// The layers that matter most: the first and the last eighth, and every third between.
+/// Returns whether a layer is among the most important: the first and the last eighth, and every third between.
 fn use_more_bits(layer: usize, layers: usize) -> bool {
     let eighth = layers / 8;
     layer < eighth || layer >= 7 * layers / 8 || (layer - eighth) % 3 == 2

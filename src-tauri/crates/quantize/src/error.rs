@@ -1,19 +1,19 @@
-//! What can be wrong with an input or an output.
+//! Errors of an input or an output.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use engine::{ConfigError, GgufError};
 
-/// Why a model was not quantised. The message names the file, and the key or the tensor.
+/// Reasons for which a model was not quantised. The message names the file, and the key or the tensor.
 #[derive(Debug, thiserror::Error)]
 pub enum QuantizeError {
-    /// An input file is missing, unreadable or not what it should be.
+    /// An input file is missing, unreadable or invalid.
     #[error("{}: {problem}", path.display())]
     Input {
         /// The file or the folder.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Its fault.
         problem: String,
     },
     /// The input is not a readable GGUF file.
@@ -21,7 +21,7 @@ pub enum QuantizeError {
     Gguf {
         /// The file.
         path: PathBuf,
-        /// What the reader says.
+        /// Error of the reader.
         source: GgufError,
     },
     /// The metadata do not describe a model that the engine runs.
@@ -29,7 +29,7 @@ pub enum QuantizeError {
     Config {
         /// The file or the folder.
         path: PathBuf,
-        /// What the engine says.
+        /// Error of the engine.
         source: ConfigError,
     },
     /// A key of a JSON or GGUF file is missing or has an unusable value.
@@ -39,7 +39,7 @@ pub enum QuantizeError {
         path: PathBuf,
         /// The key.
         key: String,
-        /// What is wrong with it, as the rest of a sentence.
+        /// Its fault, as the rest of a sentence.
         problem: String,
     },
     /// A tensor is missing, misshapen, unreadable or has values that cannot be stored.
@@ -49,15 +49,15 @@ pub enum QuantizeError {
         path: PathBuf,
         /// The tensor.
         name: String,
-        /// What is wrong with it.
+        /// Its fault.
         problem: String,
     },
     /// The output cannot be written.
     #[error("{}: {problem}", path.display())]
     Output {
-        /// The file that was asked for.
+        /// The requested file.
         path: PathBuf,
-        /// What is wrong.
+        /// The fault.
         problem: String,
     },
     /// The disk has no room for the output.
@@ -66,11 +66,11 @@ pub enum QuantizeError {
         path.display(), needed.div_ceil(1_000_000), available / 1_000_000
     )]
     Space {
-        /// The file that was asked for.
+        /// The requested file.
         path: PathBuf,
         /// Its size in bytes.
         needed: u64,
-        /// Bytes that are free.
+        /// Free bytes.
         available: u64,
     },
     /// The caller cancelled.

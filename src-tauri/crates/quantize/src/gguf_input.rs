@@ -12,7 +12,7 @@ use crate::model::{
     FloatModel, FloatTensor, InputFile, ModelTensor, RowOrder, head, model_tensors,
 };
 
-/// Written by the output itself, or without meaning for the output.
+/// Keys that the output writes itself, or that have no meaning for it.
 const LEFT_OUT: [&str; 6] = [
     "general.file_type",
     "general.quantization_version",

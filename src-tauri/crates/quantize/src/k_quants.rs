@@ -1,8 +1,8 @@
 //! Super-blocks of 256 values: Q4_K, Q5_K and Q6_K.
 //!
-//! After the search group by group ([`search`](crate::search)) the scales of the groups are rounded themselves. Which
-//! of the neighbouring integers is the best depends on the values of the group, so these are tried; then the two factors
-//! of the whole block are fitted to the integers that were chosen, by linear regression, and all is done once more.
+//! After the search group by group ([`search`](crate::search)) the scales of the groups are rounded themselves. The
+//! best of the neighbouring integers depends on the values of the group, so these are tried; then the two factors of
+//! the whole block are fitted to the chosen integers by linear regression, and everything is repeated once.
 
 use half::f16;
 use kernels::BlockType;
@@ -104,7 +104,7 @@ impl AffineBlock {
         total
     }
 
-    /// The same integers with the factors that fit them best: the regression of `x` on `scale · q` and `−min`.
+    /// Returns the same integers with the factors that fit them best: the regression of `x` on `scale · q` and `−min`.
     fn refactored(&self, groups: &[[f32; 32]], levels: f32) -> AffineBlock {
         let (mut aa, mut ab, mut bb, mut ax, mut bx) = (0.0f32, 0.0f32, 0.0f32, 0.0f32, 0.0f32);
         for (j, group) in groups.iter().enumerate() {
@@ -260,7 +260,7 @@ impl SymmetricBlock {
         total
     }
 
-    /// The same integers with the factor that fits them best.
+    /// Returns the same integers with the factor that fits them best.
     fn refactored(&self, groups: &[[f32; 16]]) -> SymmetricBlock {
         let (mut aa, mut ax) = (0.0f32, 0.0f32);
         for (&scale, group) in self.scales.iter().zip(groups) {
@@ -321,7 +321,7 @@ impl SymmetricBlock {
     }
 }
 
-/// The integer by which `factor` comes nearest to `x`.
+/// Returns the integer by which `factor` comes nearest to `x`.
 fn over(x: f32, factor: f16) -> f32 {
     match factor.to_f32() {
         0.0 => 0.0,

@@ -1,4 +1,4 @@
-//! A model in floats, whichever kind of input it comes from: metadata, and where the rows of each tensor lie.
+//! A model in floats from either kind of input: metadata, and the location of each tensor's rows.
 
 use std::fs::File;
 use std::ops::Range;
@@ -43,18 +43,18 @@ pub(crate) struct FloatTensor {
     pub(crate) dims: Vec<usize>,
     /// The input file that holds it.
     pub(crate) file: usize,
-    /// Where its data begin there.
+    /// Offset of its data there.
     pub(crate) start: u64,
-    /// How its rows are ordered there.
+    /// Order of its rows there.
     pub(crate) order: RowOrder,
 }
 
-/// How rows of the output are found in the input.
+/// Order of the input's rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RowOrder {
-    /// As they are written.
+    /// The order of the output.
     Same,
-    /// Rows of a head as the two halves that rotary embedding pairs; GGUF has the pairs side by side.
+    /// The two halves of a head's rows that rotary embedding pairs; GGUF has the pairs side by side.
     Halves {
         /// Rows of a head.
         head_dim: usize,
@@ -62,7 +62,7 @@ pub(crate) enum RowOrder {
 }
 
 impl RowOrder {
-    /// The row of the input that is row `row` of the output.
+    /// Returns the row of the input that is row `row` of the output.
     fn source(self, row: usize) -> usize {
         match self {
             RowOrder::Same => row,
@@ -83,7 +83,7 @@ pub(crate) struct ModelTensor {
     pub(crate) order: RowOrder,
 }
 
-/// Every tensor of a model, in the order of a file; without the head, which may be tied to the embedding.
+/// Returns every tensor of a model, in the order of a file; without the head, which may be tied to the embedding.
 pub(crate) fn model_tensors(config: &Config) -> Vec<ModelTensor> {
     let (e, f) = (config.shape.embedding, config.shape.feed_forward);
     let (h, k) = (config.shape.q_width(), config.shape.kv_width());
@@ -125,7 +125,7 @@ pub(crate) fn model_tensors(config: &Config) -> Vec<ModelTensor> {
     all
 }
 
-/// The head where it is not tied to the embedding.
+/// Returns the head if it is not tied to the embedding.
 pub(crate) fn head(config: &Config) -> ModelTensor {
     ModelTensor {
         gguf: "output.weight".to_owned(),
@@ -136,7 +136,7 @@ pub(crate) fn head(config: &Config) -> ModelTensor {
     }
 }
 
-/// The dimensions that metadata describe.
+/// Returns the dimensions that metadata describe.
 pub(crate) fn config_of(path: &Path, fields: &[(String, Field)]) -> Result<Config, QuantizeError> {
     let fields = fields
         .iter()
@@ -165,7 +165,7 @@ impl FloatTensor {
 }
 
 impl FloatModel {
-    /// Whether the head is the embedding.
+    /// Returns whether the head is the embedding.
     pub(crate) fn is_tied(&self) -> bool {
         self.tensors
             .iter()
@@ -231,11 +231,11 @@ fn halves(bytes: &[u8]) -> impl Iterator<Item = [u8; 2]> {
     bytes.as_chunks::<2>().0.iter().copied()
 }
 
-/// Opens a regular file of at most `most` bytes, and says how long it is.
+/// Opens a regular file of at most `most` bytes, and returns its length.
 pub(crate) fn open_regular(path: &Path, most: u64) -> Result<(File, u64), QuantizeError> {
     let fail =
         |error: std::io::Error| QuantizeError::input(path, format!("cannot be read: {error}"));
-    // Reading a folder or a device gives odd errors or none; ask first.
+    // Reading a folder or a device gives odd errors or none; check first.
     if !std::fs::metadata(path).map_err(fail)?.is_file() {
         return Err(QuantizeError::input(path, "this is not a file"));
     }

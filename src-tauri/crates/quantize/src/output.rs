@@ -1,4 +1,4 @@
-//! The output: a temporary file beside the place where it is wanted, renamed there when it is complete.
+//! The output: a temporary file beside its destination, renamed when it is complete.
 
 use std::fs;
 use std::io::Write;
@@ -8,18 +8,18 @@ use tempfile::{Builder, NamedTempFile};
 
 use crate::error::QuantizeError;
 
-/// What the name of a temporary file ends with.
+/// Suffix of a temporary file.
 const SUFFIX: &str = ".part";
 
 /// A file that is removed unless it is finished.
 pub(crate) struct Output {
-    /// Where it is wanted.
+    /// Path of the destination.
     path: PathBuf,
     file: NamedTempFile,
     overwrite: bool,
 }
 
-/// Refuses an output that is one of the inputs, or that is there already and is not to be overwritten.
+/// Refuses an output that is one of the inputs, or that exists and is not to be overwritten.
 pub(crate) fn check(path: &Path, inputs: &[&Path], overwrite: bool) -> Result<(), QuantizeError> {
     let fail = |problem: &str| Err(QuantizeError::output(path, problem));
     // A device would be replaced by a file, not written to.
@@ -40,19 +40,19 @@ pub(crate) fn check(path: &Path, inputs: &[&Path], overwrite: bool) -> Result<()
 }
 
 impl Output {
-    /// Makes the temporary file, after a look at the space on its disk.
+    /// Creates the temporary file, after a check of the free space on its disk.
     pub(crate) fn create(path: &Path, len: u64, overwrite: bool) -> Result<Output, QuantizeError> {
         let folder = folder(path);
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let prefix = format!(".{name}.");
         #[cfg(unix)]
         remove_stale(folder, &prefix);
-        // Where the system does not tell, a full disk is found by writing.
+        // If the system does not report it, the write shows it.
         check_space(path, len, fs4::available_space(folder).ok())?;
         let mut builder = Builder::new();
         builder.prefix(&prefix).suffix(SUFFIX);
         #[cfg(unix)]
-        // As any new file, less what the umask takes; temporary files are their owner's alone.
+        // Like any new file, less the umask; temporary files would be their owner's alone.
         builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
         let file = builder.tempfile_in(folder);
         let file = file.map_err(|error| {
@@ -77,23 +77,23 @@ impl Output {
         written.map_err(|error| QuantizeError::write(&self.path, &error))
     }
 
-    /// Where the file is wanted.
+    /// Returns the path of the destination.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Where the bytes are until the file is finished.
+    /// Returns the path of the temporary file.
     pub(crate) fn temporary(&self) -> &Path {
         self.file.path()
     }
 
-    /// Brings the bytes to the disk.
+    /// Syncs the file.
     pub(crate) fn sync(&self) -> Result<(), QuantizeError> {
         let synced = self.file.as_file().sync_all();
         synced.map_err(|error| QuantizeError::write(&self.path, &error))
     }
 
-    /// Gives the file its name.
+    /// Renames the file to its destination.
     pub(crate) fn finish(self) -> Result<(), QuantizeError> {
         let named = if self.overwrite {
             self.file.persist(&self.path)
@@ -111,7 +111,7 @@ impl Output {
     }
 }
 
-/// The folder of a file; the current one where its path is a name alone.
+/// Returns the folder of a file; the current one if its path is only a name.
 fn folder(path: &Path) -> &Path {
     match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
@@ -119,7 +119,7 @@ fn folder(path: &Path) -> &Path {
     }
 }
 
-/// Whether both paths lead to one file.
+/// Returns whether both paths lead to the same file.
 fn is_same(a: &Path, b: &Path) -> bool {
     #[cfg(unix)]
     if let (Ok(a), Ok(b)) = (fs::metadata(a), fs::metadata(b)) {
@@ -143,7 +143,7 @@ fn check_space(path: &Path, needed: u64, available: Option<u64>) -> Result<(), Q
     }
 }
 
-/// Removes temporary files of this output that no process holds locked: a run that was killed left them.
+/// Removes temporary files of this output that no process holds locked: they are left by killed runs.
 #[cfg(unix)]
 fn remove_stale(folder: &Path, prefix: &str) {
     let is_temporary = |name: &str| {
@@ -156,7 +156,7 @@ fn remove_stale(folder: &Path, prefix: &str) {
         if is_file && is_temporary(&entry.file_name().to_string_lossy()) {
             let path = entry.path();
             if fs::File::open(&path).is_ok_and(|file| file.try_lock().is_ok()) {
-                // What cannot be removed stays, as it was.
+                // A file that cannot be removed stays as it is.
                 let _ = fs::remove_file(path);
             }
         }

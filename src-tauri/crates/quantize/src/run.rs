@@ -1,4 +1,4 @@
-//! One run: read, encode and write the tensors in chunks of rows, read the file back, give it its name.
+//! One run: reads, encodes and writes the tensors in chunks of rows, reads the file back, and renames it.
 
 use std::hash::{DefaultHasher, Hasher};
 use std::num::NonZero;
@@ -24,12 +24,12 @@ use crate::{folder, gguf_input};
 const CHUNK: usize = 1 << 20;
 /// Chunks per thread that are in memory at once, so that threads rarely wait for the slowest.
 const CHUNKS_PER_THREAD: usize = 4;
-/// More threads would take more memory, and wait for the disk.
+/// Thread limit: more would take more memory, and wait for the disk.
 const MOST_THREADS: usize = 64;
 /// Version of the block formats in the file.
 const QUANTIZATION_VERSION: u32 = 2;
 
-/// What is to be done.
+/// Parameters of a run.
 #[derive(Clone, Debug)]
 pub struct QuantizeRequest {
     /// A GGUF file or a Hugging Face folder.
@@ -38,7 +38,7 @@ pub struct QuantizeRequest {
     pub output: PathBuf,
     /// Its mix of types.
     pub file_type: FileType,
-    /// Whether a file that is there already is overwritten.
+    /// True to overwrite an existing file.
     pub overwrite: bool,
     /// CPU threads; `None` for one per logical core.
     pub threads: Option<usize>,
@@ -53,7 +53,7 @@ pub enum QuantizeStep {
     Verify,
 }
 
-/// What was written.
+/// Report of the output.
 #[derive(Clone, Debug, Serialize)]
 pub struct QuantizeReport {
     /// The mix of types.
@@ -68,7 +68,7 @@ pub struct QuantizeReport {
     pub bits_per_weight: f64,
     /// Root of the squared error of all tensors over their squared norm.
     pub relative_error: f64,
-    /// Seconds that all took.
+    /// Seconds in total.
     pub seconds: f64,
     /// Every tensor, in the order of the file.
     pub tensors: Vec<QuantizedTensor>,
@@ -90,7 +90,7 @@ pub struct QuantizedTensor {
     pub relative_error: f64,
 }
 
-/// Quantises a model, `progress` hearing how many of how many weights a step has done.
+/// Quantises a model. `progress` receives the weights that a step has done, and their total.
 ///
 /// # Errors
 /// Names the file, and the key or the tensor at fault. No file is left then, nor when `cancel` was set.
@@ -139,7 +139,7 @@ pub fn quantize(
     })
 }
 
-/// The model in floats that a path leads to.
+/// Opens the model in floats at a path.
 fn open(path: &Path) -> Result<FloatModel, QuantizeError> {
     if path.is_dir() {
         folder::open(path)
@@ -148,7 +148,7 @@ fn open(path: &Path) -> Result<FloatModel, QuantizeError> {
     }
 }
 
-/// The output's header, and what goes into it.
+/// Header and layout of the output.
 struct OutputPlan {
     header: Vec<u8>,
     tensors: Vec<TensorSpec>,
@@ -280,7 +280,7 @@ impl OutputPlan {
         Ok(sums)
     }
 
-    /// Reads the file back: its header, every byte of its tensors, and how far their values are from the source.
+    /// Reads the file back: its header, every byte of its tensors, and the distance of their values from the source.
     fn verify(
         &self,
         model: &FloatModel,
@@ -343,7 +343,7 @@ impl OutputPlan {
         Ok(self.tensors.iter().zip(totals).map(report).collect())
     }
 
-    /// Opens what was written and compares its descriptions with those that were meant.
+    /// Opens the output and compares its descriptions with the intended ones.
     fn reopen(&self, model: &FloatModel, output: &Output) -> Result<Gguf, QuantizeError> {
         let damaged = |problem: String| {
             let problem = format!("the file that was written cannot be read back: {problem}");
@@ -372,7 +372,7 @@ struct Workers<'a> {
 }
 
 impl Workers<'_> {
-    /// What `work` makes of each item, in their order; each thread takes the next that nobody has taken.
+    /// Returns the results of `work` for each item, in order; each thread takes the next free item.
     fn each<T: Sync, R: Send>(
         &self,
         items: &[T],

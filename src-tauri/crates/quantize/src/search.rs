@@ -1,17 +1,17 @@
 //! The search for the scale of a group of weights.
 //!
-//! For given integers the best scale, or scale and minimum, is a linear regression with a closed form; for a given scale
-//! the best integers are the nearest ones. A few inverse scales around that which maps the group's range onto the
-//! integers are tried, and from the best of them both steps alternate (Lloyd's algorithm) while the error falls. All
-//! weights of a group count alike, so that what is minimised is the sum of squared errors.
+//! For given integers the best scale, or scale and minimum, is a linear regression with a closed form; for a given
+//! scale the best integers are the nearest ones. A few inverse scales around the one that maps the group's range onto
+//! the integers are tried, and from the best of them both steps alternate (Lloyd's algorithm) while the error falls.
+//! All weights of a group count alike: the search minimises the sum of squared errors.
 
 /// Number of partial sums, so that the compiler uses vectors for them.
 const LANES: usize = 8;
-/// How far around the plain inverse scale the search goes, in integers of the range, and in which steps.
+/// Range of the search around the plain inverse scale, in integers of the range, and its step.
 const AROUND: f32 = 1.0;
 const STEP: f32 = 0.1;
 const STEPS: usize = 20;
-/// Alternations after the search. More change nothing that could be measured.
+/// Alternations after the search. More have no measurable effect.
 const ALTERNATIONS: usize = 3;
 
 /// The nearest integer, ties to even, of a number below 2²²; larger ones stay larger than any integer of a block.
@@ -21,7 +21,7 @@ pub(crate) fn nearest(x: f32) -> f32 {
     (x + MAGIC) - MAGIC
 }
 
-/// The sum over all values of what `terms` gives for each, in lanes.
+/// Sums the results of `terms` over all values, in lanes.
 #[inline(always)]
 fn sums<const COUNT: usize>(x: &[f32], mut terms: impl FnMut(f32) -> [f32; COUNT]) -> [f32; COUNT] {
     let mut lanes = [[0.0f32; LANES]; COUNT];
@@ -65,7 +65,7 @@ pub(crate) fn fit_affine(x: &[f32], levels: f32) -> Affine {
     }
     let n = x.len() as f32;
     let [sum_x, sum_xx] = sums(x, |x| [x, x * x]);
-    // The regression over the integers that an inverse scale and a minimum give, and its squared error.
+    // The regression over the integers for an inverse scale and a minimum, and its squared error.
     let regress = |inverse: f32, min: f32| {
         let [q, qq, qx] = sums(x, |x| {
             let q = affine_level(x, inverse, min, levels);
@@ -135,7 +135,7 @@ pub(crate) fn fit_symmetric(x: &[f32], levels: f32) -> f32 {
     if largest.abs() <= f32::MIN_POSITIVE {
         return 0.0;
     }
-    // What the best scale for these integers takes off the squared error, and the scale.
+    // The reduction of the squared error by the best scale for these integers, and the scale.
     let regress = |inverse: f32| {
         let [qq, qx] = sums(x, |x| {
             let q = symmetric_level(x, inverse, levels);

@@ -1,8 +1,8 @@
 //! The model card's front matter: licence, languages, tags and the base model.
 //!
-//! `README.md` may begin with YAML between two lines of `---`. Only its plain forms are read, which model cards use: `key:
-//! value`, `key: [a, b]` and a list of `- item` lines. A card that has none or other forms is no error, for nothing that a
-//! model needs to run is there.
+//! `README.md` may begin with YAML between two lines of `---`. Only the plain forms that model cards use are read:
+//! `key: value`, `key: [a, b]` and a list of `- item` lines. A card without front matter or with other forms is no
+//! error, as it holds nothing that a model needs to run.
 
 use std::path::Path;
 

@@ -50,7 +50,7 @@ impl ConfigJson {
         Ok(config)
     }
 
-    /// The engine knows, and no key of GGUF says, that every fourth block has no rotary embedding.
+    /// Checks that every fourth block has no rotary embedding: the engine assumes it, and no key of GGUF says it.
     fn check_rotated_layers(&self) -> Result<(), QuantizeError> {
         const LIST: &str = "no_rope_layers";
         const INTERVAL: &str = "no_rope_layer_interval";
@@ -79,7 +79,7 @@ impl ConfigJson {
         Err(self.file.fail(LIST, problem))
     }
 
-    /// Whether the head is the embedding; transformers' default for SmolLM3.
+    /// Returns whether the head is the embedding; transformers' default for SmolLM3.
     pub(super) fn ties_embeddings(&self) -> Result<bool, QuantizeError> {
         self.file.flag("tie_word_embeddings", true)
     }

@@ -32,7 +32,7 @@ pub(super) fn read<T: DeserializeOwned>(path: &Path) -> Result<T, QuantizeError>
     })
 }
 
-/// The JSON object of a file; `None` where there is no such file.
+/// Reads the JSON object of a file; `None` if there is no such file.
 pub(super) fn read_optional(path: &Path) -> Result<Option<JsonFile>, QuantizeError> {
     if !path.try_exists().unwrap_or(true) {
         return Ok(None);
@@ -58,7 +58,7 @@ impl JsonFile {
         })
     }
 
-    /// The value of a key that is there and not null.
+    /// Returns the value of a key that exists and is not null.
     pub(super) fn get(&self, key: &str) -> Option<&Value> {
         self.value.get(key).filter(|value| !value.is_null())
     }
@@ -67,7 +67,7 @@ impl JsonFile {
         QuantizeError::key(&self.path, key, problem)
     }
 
-    /// A whole number that must be there.
+    /// Returns a required whole number.
     pub(super) fn count(&self, key: &str) -> Result<u32, QuantizeError> {
         self.optional_count(key)?
             .ok_or_else(|| self.fail(key, "is missing"))
@@ -84,13 +84,13 @@ impl JsonFile {
             .ok_or_else(|| self.fail(key, "is not a whole number of 32 bits"))
     }
 
-    /// A number that must be there.
+    /// Returns a required number.
     pub(super) fn number(&self, key: &str) -> Result<f32, QuantizeError> {
         let value = self.get(key).ok_or_else(|| self.fail(key, "is missing"))?;
         number(value).ok_or_else(|| self.fail(key, "is not a number"))
     }
 
-    /// A boolean; `default` where there is none.
+    /// Returns a boolean; `default` if there is none.
     pub(super) fn flag(&self, key: &str, default: bool) -> Result<bool, QuantizeError> {
         match self.get(key) {
             None => Ok(default),

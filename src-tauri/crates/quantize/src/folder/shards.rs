@@ -24,7 +24,7 @@ pub(super) struct Shards {
     tensors: BTreeMap<String, StoredTensor>,
 }
 
-/// A tensor where it lies.
+/// Location of a tensor.
 pub(super) struct StoredTensor {
     pub(super) file: usize,
     pub(super) start: u64,
@@ -73,7 +73,7 @@ impl Shards {
         self.tensors.get(name)
     }
 
-    /// Every tensor's name, with the file that it is in.
+    /// Returns every tensor's name, with its file.
     pub(super) fn names(&self) -> impl Iterator<Item = (&str, &Path)> {
         let file = |tensor: &StoredTensor| &*self.files[tensor.file].path;
         self.tensors
@@ -81,7 +81,7 @@ impl Shards {
             .map(move |(name, tensor)| (&**name, file(tensor)))
     }
 
-    /// Reads one file's header; takes the tensors that are `listed` as being there.
+    /// Reads one file's header; takes the tensors that are `listed` for it.
     fn add(&mut self, path: PathBuf, listed: impl Fn(&str) -> bool) -> Result<(), QuantizeError> {
         let (file, len) = open_regular(&path, u64::MAX)?;
         let fail = |problem: String| QuantizeError::input(&path, problem);
@@ -103,7 +103,7 @@ impl Shards {
         }
         let mut header = vec![0; usize::try_from(header_len).unwrap_or(usize::MAX)];
         read(8, &mut header)?;
-        // Deserialising checks that the tensors lie one behind the other, each as long as its shape makes it.
+        // Deserialising checks that the tensors are contiguous, and that each is as long as its shape.
         let header: Metadata = serde_json::from_slice(&header)
             .map_err(|error| fail(format!("damaged header: {error}")))?;
         let data = len - 8 - header_len;

@@ -1,4 +1,4 @@
-//! The chat template and the sampling that a folder recommends.
+//! The chat template and the sampling parameters that a folder recommends.
 
 use std::path::Path;
 

@@ -35,7 +35,7 @@ const SPECIAL: [(&str, &str); 7] = [
     ("mask", "mask_token_id"),
 ];
 
-/// The parts of a `tokenizer.json` that matter here.
+/// The relevant parts of a `tokenizer.json`.
 #[derive(Deserialize)]
 struct TokenizerFile {
     #[serde(default)]
@@ -66,7 +66,7 @@ enum MergesJson {
     Joined(Vec<String>),
 }
 
-/// The `tokenizer.*` metadata but for the chat template.
+/// Returns the `tokenizer.*` metadata except for the chat template.
 pub(super) fn fields(
     folder: &Path,
     config: &ConfigJson,
@@ -116,7 +116,7 @@ pub(super) fn fields(
     Ok(fields)
 }
 
-/// Every token's text and kind, with placeholders for ids that stand for nothing.
+/// Returns every token's text and kind, with placeholders for unused ids.
 fn tokens(
     path: &Path,
     json: &TokenizerFile,
@@ -159,7 +159,7 @@ fn tokens(
     Ok((tokens, kinds))
 }
 
-/// Added tokens that are control tokens, whatever their flag says; llama.cpp's rule.
+/// Returns whether an added token is a control token, whatever its flag says; llama.cpp's rule.
 fn looks_special(text: &str) -> bool {
     let within = |start: &str, end: &str| text.starts_with(start) && text.ends_with(end);
     matches!(text, "<pad>" | "<mask>" | "<2mass>" | "[@BOS@]")
@@ -200,7 +200,7 @@ fn special_text<'a>(settings: Option<&'a JsonFile>, name: &str) -> Option<&'a st
     entry.as_str().or_else(|| entry.get("content")?.as_str())
 }
 
-/// Whether text gets a first or a last token: what the post-processor does, else what `tokenizer_config.json` says.
+/// Returns whether text gets a first or a last token: by the post-processor, else by `tokenizer_config.json`.
 fn added_flags(json: &TokenizerFile, settings: Option<&JsonFile>) -> Vec<(&'static str, bool)> {
     let (mut begin, mut end) = (None, None);
     let several = json

@@ -1,5 +1,5 @@
-//! Inputs that are truncated, foreign or lie: each is refused in a sentence that names the file and what in it is wrong,
-//! and no file is left.
+//! Inputs that are truncated, foreign or false: each is refused in a sentence that names the file and its fault, and no
+//! file is left.
 
 use std::fs;
 use std::path::Path;
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::models::{Model, ODD, WHOLE, f16_file, folder, run, tokenizer_json, write_json};
 
-/// It is refused for this reason, and nothing is left beside the input.
+/// Checks that it is refused for this reason, and that nothing is left beside the input.
 #[track_caller]
 pub fn refused(folder: &Path, input: &Path, reason: &str) {
     let out = folder.join("out");

@@ -7,7 +7,7 @@ use candle_core::DType;
 use crate::hostile::refused;
 use crate::models::{Model, ODD, folder};
 
-/// Text of JSON takes many times its length in memory, and what SmolLM3 has is far shorter.
+/// Refuses long JSON texts: in memory they take many times their length, and SmolLM3's are far shorter.
 #[test]
 fn settings_and_headers_of_absurd_length() {
     let folder = folder();

@@ -1,4 +1,4 @@
-//! The output: what is refused, what is overwritten, and that nothing half-written stays.
+//! The output: refusals, overwriting, and no partial file.
 
 use std::fs;
 use std::path::Path;
