@@ -19,9 +19,9 @@ use std::fmt;
 pub struct Finding {
     /// The file, from the repository's top folder.
     pub path: String,
-    /// The line, counted from 1; 0 where the file as a whole is meant.
+    /// The line, from 1; 0 for the file as a whole.
     pub line: usize,
-    /// What is wrong and what to do instead.
+    /// Fault and remedy.
     pub what: String,
 }
 

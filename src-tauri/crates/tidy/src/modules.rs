@@ -16,11 +16,11 @@ pub struct Module<'t> {
     pub path: Vec<String>,
     /// The file.
     pub file: &'t File,
-    /// Its text without comments, literals and whatever is compiled for tests alone; lines stay.
+    /// Its text without comments, literals and test-only code; line numbers are unchanged.
     pub code: String,
 }
 
-/// All packages. `tests/`, `benches/`, build scripts and modules under `#[cfg(test)]` are left out.
+/// Returns all packages, without `tests/`, `benches/`, build scripts and modules under `#[cfg(test)]`.
 pub fn packages(tree: &Tree) -> Vec<Package<'_>> {
     let manifests = tree.files.iter().filter(|file| file.name() == "Cargo.toml");
     manifests
@@ -72,7 +72,7 @@ fn module_path(file: &str) -> Vec<String> {
     path
 }
 
-/// Modules in files of their own that are compiled for tests alone.
+/// Returns the modules in separate files that are compiled only for tests.
 fn test_modules(code: &str) -> Vec<String> {
     test_items(code)
         .filter_map(|(start, end)| {
@@ -98,7 +98,7 @@ fn without_tests(code: &str) -> String {
     out
 }
 
-/// Where items under `#[cfg(test)]` begin, with this attribute, and end.
+/// Returns the ranges of items under `#[cfg(test)]`, with this attribute.
 fn test_items(code: &str) -> impl Iterator<Item = (usize, usize)> {
     let outer = ["#[cfg(test)]", "#[cfg(all(test,"];
     let inner = code.find("#![cfg(test)]").map(|at| (at, code.len()));
@@ -109,7 +109,8 @@ fn test_items(code: &str) -> impl Iterator<Item = (usize, usize)> {
     inner.into_iter().chain(items)
 }
 
-/// Where the item ends whose first attribute begins here: behind its `;`, its closing brace, or the `,` of a field.
+/// Returns the end of the item whose first attribute begins here: after its `;`, its closing brace, or the `,` of a
+/// field.
 fn item_end(code: &str, start: usize) -> usize {
     const ITEMS: [&str; 8] = [
         "fn ", "mod ", "struct ", "enum ", "impl", "trait ", "use ", "pub",

@@ -1,4 +1,4 @@
-//! Which files of a package name things of which others.
+//! Dependencies between the files of a package, by the names in their code.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,8 +6,8 @@ use crate::modules::{Module, Package};
 
 type Path = Vec<String>;
 
-/// For each module by its index, the modules whose items its code names. Declaring a module and passing on its items by
-/// `pub use` is not naming them.
+/// Returns, for each module by its index, the modules whose items its code names. Declaring a module and re-exporting
+/// its items by `pub use` does not count.
 pub fn uses(package: &Package<'_>) -> Vec<BTreeSet<usize>> {
     let scopes: Vec<Scope> = package.modules.iter().map(Scope::read).collect();
     let by_path = package.modules.iter().enumerate();
@@ -24,7 +24,7 @@ pub fn uses(package: &Package<'_>) -> Vec<BTreeSet<usize>> {
     scopes.iter().enumerate().map(used).collect()
 }
 
-/// What the code of a file names, by paths from the crate's root.
+/// Names in the code of a file, by paths from the crate's root.
 struct Scope {
     imports: Vec<Import>,
     /// Paths in code beside the imports.
@@ -46,7 +46,8 @@ struct Resolver<'a> {
 }
 
 impl Resolver<'_> {
-    /// The file that defines what a path leads to; `None` for a module by itself, and for what is not in this package.
+    /// Returns the file that defines the target of a path; `None` for a module by itself, and for items outside this
+    /// package.
     fn file_of(&self, path: &[String], depth: usize) -> Option<usize> {
         const DEEPEST: usize = 8;
         let length = (0..=path.len())
@@ -121,7 +122,7 @@ impl Scope {
         scope
     }
 
-    /// Of a path whose first name is a module that was imported above.
+    /// Resolves a path whose first name is a module that was imported above.
     fn through_import(&self, path: &[&str]) -> Option<Path> {
         let (first, rest) = path.split_first()?;
         let import = self.imports.iter().find(|import| import.name == *first)?;
@@ -130,7 +131,7 @@ impl Scope {
     }
 }
 
-/// A path from the crate's root; `None` where it leads to another crate or to a name that is imported.
+/// Returns a path from the crate's root; `None` if it leads to another crate or to a name that is imported.
 fn absolute(path: &[&str], here: &[String], children: &BTreeSet<&str>) -> Option<Path> {
     let mut base = here.to_vec();
     let mut rest = path;
@@ -153,7 +154,7 @@ fn absolute(path: &[&str], here: &[String], children: &BTreeSet<&str>) -> Option
     Some(base)
 }
 
-/// Reads one branch of a `use`, and returns where it ends.
+/// Reads one branch of a `use`, and returns its end.
 fn imports<'t>(
     tokens: &[&'t str],
     mut at: usize,
@@ -210,7 +211,7 @@ fn pairs<'a, 't>(tokens: &'a [&'t str]) -> impl Iterator<Item = (&'t str, &'t st
     tokens.windows(2).map(|pair| (pair[0], pair[1]))
 }
 
-/// How many names stand at the beginning, joined by `::`.
+/// Returns the number of leading names joined by `::`.
 fn path_length(tokens: &[&str]) -> usize {
     let is_name = |at: usize| tokens.get(at).is_some_and(|token| is_word(token));
     let mut length = 0;

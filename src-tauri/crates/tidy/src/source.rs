@@ -74,7 +74,7 @@ fn string_end(source: &[char], at: usize) -> usize {
     source.len()
 }
 
-/// `None` where the `r` at this place begins no raw string.
+/// Returns the end of a raw string; `None` if the `r` at this place begins none.
 fn raw_string_end(source: &[char], at: usize) -> Option<usize> {
     let hashes = source[at + 1..].iter().take_while(|&&c| c == '#').count();
     let open = at + 1 + hashes;
@@ -91,7 +91,7 @@ fn raw_string_end(source: &[char], at: usize) -> Option<usize> {
     Some(close.map_or(source.len(), |i| i + 1 + hashes))
 }
 
-/// `None` where the quote at this place begins a lifetime.
+/// Returns the end of a character literal; `None` if the quote at this place begins a lifetime.
 fn character_end(source: &[char], at: usize) -> Option<usize> {
     match source.get(at + 1)? {
         '\\' => source[at + 3..]

@@ -2,7 +2,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Folders of what is built, installed or downloaded.
+/// Folders of build output, installed packages and downloads.
 const SKIPPED: [&str; 9] = [
     ".git",
     "target",
@@ -15,7 +15,7 @@ const SKIPPED: [&str; 9] = [
     "__pycache__",
 ];
 
-/// One file of the repository; `text` is empty for what is not UTF-8.
+/// One file of the repository; `text` is empty if it is not UTF-8.
 #[derive(Debug, Clone)]
 pub struct File {
     /// From the top folder, with `/`.
@@ -30,14 +30,14 @@ impl File {
         self.path.rsplit('/').next().unwrap_or(&self.path)
     }
 
-    /// Whether the name ends in one of these, given without the dot.
+    /// Returns whether the name ends in one of these, given without the dot.
     pub fn has_extension(&self, extensions: &[&str]) -> bool {
         self.name()
             .rsplit_once('.')
             .is_some_and(|(_, found)| extensions.contains(&found))
     }
 
-    /// The path that `target` leads to, read from this file's folder.
+    /// Returns the path that `target` leads to, relative to this file's folder.
     pub fn resolve(&self, target: &str) -> String {
         let mut parts: Vec<&str> = self.path.split('/').collect();
         parts.pop();
@@ -62,7 +62,7 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// The repository that this crate lies in.
+    /// Reads the repository that contains this crate.
     pub fn of_repository() -> io::Result<Self> {
         let top = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");
         let mut files = Vec::new();
@@ -87,12 +87,12 @@ impl Tree {
         self.files.iter().find(|file| file.path == path)
     }
 
-    /// The Rust sources, with the folder of the package that each belongs to.
+    /// Returns the Rust sources, with the folder of the package that each belongs to.
     pub fn rust(&self) -> impl Iterator<Item = &File> {
         self.files.iter().filter(|file| file.has_extension(&["rs"]))
     }
 
-    /// What the UI is made of, its tests left out.
+    /// Returns the sources of the UI, without its tests.
     pub fn ui(&self) -> impl Iterator<Item = &File> {
         self.files.iter().filter(|file| {
             let is_page = file.path.starts_with("ui/src/") || file.path == "ui/index.html";

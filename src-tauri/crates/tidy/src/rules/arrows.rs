@@ -1,6 +1,6 @@
 use crate::{File, Finding, Tree, code_only};
 
-/// What a package of ours may depend on among our own.
+/// Packages of the workspace that each package may depend on.
 const ARROWS: &[(&str, &[&str])] = &[
     (
         "src-tauri/",
@@ -56,15 +56,15 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("src-tauri/crates/tidy/", &[]),
 ];
 
-/// What the tests of a package may depend on beside that: the engine is compared with what is independent of it, and
-/// distances of logits have one definition.
+/// Additional packages that the tests of a package may depend on: the engine is compared with independent
+/// implementations, and distances of logits have one definition.
 const TEST_ARROWS: [(&str, &[&str]); 3] = [
     ("src-tauri/crates/engine/", &["reference"]),
     ("src-tauri/crates/quantize/", &["reference"]),
     ("src-tauri/crates/reference/", &["engine"]),
 ];
 
-/// Which packages may name these; a name ending in `*` stands for all that begin so.
+/// Packages that alone may name these; a name ending in `*` is a prefix.
 const EXCLUSIVE_USERS: [(&str, &[&str]); 8] = [
     ("tauri*", &["src-tauri/"]),
     ("rusqlite", &["src-tauri/crates/store/"]),
@@ -79,17 +79,17 @@ const EXCLUSIVE_USERS: [(&str, &[&str]); 8] = [
     ("tokio", &["src-tauri/"]),
 ];
 
-/// The package of the one program that opens network sockets. No package depends on it: `arrows` sees to that.
+/// Package of the only program that opens network sockets. No package depends on it: `arrows` checks that.
 const DOWNLOADER: &str = "src-tauri/crates/fetch/";
 
 /// Crates by which it does so.
 const ITS_NETWORK: [&str; 2] = ["rustls", "ureq"];
 
-/// The types of sockets, and where they may be named: the server against which the downloader is tested.
+/// Types of sockets, and the only place that may name them: the server against which the downloader is tested.
 const SOCKETS: [&str; 4] = ["TcpListener", "TcpStream", "UdpSocket", "socket2"];
 const TEST_SERVER: &str = "src-tauri/crates/fetch/tests/fetch/server.rs";
 
-/// Crates that speak to a network, and plugins that hand one to the page.
+/// Crates that open network connections, and plugins that give the page access to one.
 const NETWORK: [&str; 14] = [
     "attohttpc",
     "curl",
@@ -205,7 +205,7 @@ struct Dependency<'a> {
     /// The line's index.
     line: usize,
     name: String,
-    /// Only tests and benchmarks have it.
+    /// True if only tests and benchmarks have it.
     for_tests: bool,
 }
 

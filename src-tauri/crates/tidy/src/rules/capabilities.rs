@@ -37,7 +37,8 @@ pub fn commands_are_granted(tree: &Tree) -> Vec<Finding> {
         .collect()
 }
 
-/// All that the page may load, run and reach; what is not named is refused by `default-src` or has no fallback.
+/// Returns everything that the page may load, run and reach; other sources are refused by `default-src` or have no
+/// fallback.
 fn content_security_policy() -> Value {
     json!({
         "default-src": "'self'",
@@ -56,8 +57,8 @@ fn content_security_policy() -> Value {
     })
 }
 
-/// The page can load nothing from elsewhere, run no text as code, and reach no plugin: Tauri's settings of the window
-/// are these and no others.
+/// Checks that the page can load nothing from elsewhere, run no text as code, and reach no plugin: the window has
+/// exactly these settings of Tauri.
 pub fn window_is_restricted(tree: &Tree) -> Vec<Finding> {
     let Some(file) = tree.file(CONFIGURATION) else {
         return vec![Finding::in_file(CONFIGURATION, "not there")];
@@ -97,7 +98,7 @@ pub fn window_is_restricted(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// Where `found` is not as `expected`, key by key; the order of keys is free.
+/// Returns the places where `found` differs from `expected`, key by key; the order of keys is free.
 fn differences(at: &str, expected: &Value, found: &Value) -> Vec<String> {
     let (Some(wanted), Some(there)) = (expected.as_object(), found.as_object()) else {
         return if expected == found {
@@ -120,7 +121,7 @@ fn differences(at: &str, expected: &Value, found: &Value) -> Vec<String> {
     unknown.chain(differ).collect()
 }
 
-/// What of a capability is for more than our own commands in the one window.
+/// Returns the parts of a capability that go beyond the app's own commands in the one window.
 fn wider_than_the_window(text: &str) -> Vec<String> {
     let found: Value = match serde_json::from_str(text) {
         Ok(found) => found,
@@ -160,7 +161,7 @@ fn overlays(tree: &Tree) -> impl Iterator<Item = &crate::File> {
     })
 }
 
-/// Whether a platform's configuration says only how packages of it are made.
+/// Returns whether a platform's configuration affects only how its packages are made.
 fn is_for_packages_alone(text: &str) -> bool {
     let parsed: Result<Value, _> = serde_json::from_str(text);
     let keys = parsed.ok().and_then(|it| it.as_object().cloned());
@@ -214,7 +215,7 @@ mod tests {
         assert_eq!(commands_are_granted(&Tree::default()).len(), 1);
     }
 
-    /// A configuration that is as it should be.
+    /// Returns a valid configuration.
     fn configuration() -> Value {
         json!({ "app": {
             "security": {
@@ -227,7 +228,7 @@ mod tests {
         } })
     }
 
-    /// What is found in one with a change.
+    /// Returns the findings in a changed configuration.
     fn configured(change: impl FnOnce(&mut Value)) -> Vec<Finding> {
         let mut configuration = configuration();
         change(&mut configuration);

@@ -5,7 +5,7 @@ use crate::modules::packages;
 use crate::paths::uses;
 use crate::{File, Finding, Tree};
 
-/// No file of a package uses another that uses it, straight or by way of others.
+/// Checks that no file of a package depends on itself, directly or by way of others.
 pub fn no_circle_of_files(tree: &Tree) -> Vec<Finding> {
     let packages = packages(tree);
     let circular = packages.iter().flat_map(|package| {
@@ -15,7 +15,7 @@ pub fn no_circle_of_files(tree: &Tree) -> Vec<Finding> {
     circular.chain(circles_of_ui(tree)).collect()
 }
 
-/// The same for what the files of the page import.
+/// Likewise for the imports of the page's files.
 fn circles_of_ui(tree: &Tree) -> Vec<Finding> {
     let files: Vec<&File> = tree
         .ui()

@@ -1,6 +1,6 @@
 use crate::{File, Finding, Tree};
 
-/// Both licences are there, and every package names them.
+/// Checks that both licences exist, and that every package names them.
 pub fn licences(tree: &Tree) -> Vec<Finding> {
     let texts = [
         ("LICENSE-MIT", "Permission is hereby granted"),
@@ -26,7 +26,7 @@ pub fn licences(tree: &Tree) -> Vec<Finding> {
     missing.chain(unnamed).collect()
 }
 
-/// Links in Markdown to files of the repository have an existing target.
+/// Checks that links in Markdown to files of the repository have an existing target.
 pub fn link_targets_exist(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for file in tree.files.iter().filter(|file| file.has_extension(&["md"])) {
@@ -60,13 +60,13 @@ pub fn link_targets_exist(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// Source files that our Markdown names in backticks exist: a path, or the end of one.
+/// Checks that source files that the Markdown names in backticks exist: by a path, or the end of one.
 pub fn named_files_exist(tree: &Tree) -> Vec<Finding> {
     const SOURCES: [&str; 7] = ["rs", "ts", "js", "mjs", "svelte", "wgsl", "py"];
     let mut findings = Vec::new();
     for file in tree.files.iter().filter(|file| file.has_extension(&["md"])) {
         for (index, line) in file.text.lines().enumerate() {
-            // What stands between two backticks is every second part.
+            // Every second part is between two backticks.
             let names = line.split('`').skip(1).step_by(2).filter(|name| {
                 let is_path = |c: char| c.is_alphanumeric() || "_-./".contains(c);
                 let extension = name.rsplit_once('.').filter(|(stem, _)| !stem.is_empty());

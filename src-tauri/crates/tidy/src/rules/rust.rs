@@ -2,7 +2,8 @@ use crate::{Finding, Tree, code_only};
 
 const UNSAFE_CRATE: &str = "src-tauri/crates/kernels/";
 
-/// Files elsewhere with a little unsafe code, and how many blocks of it: what a driver's interface cannot promise.
+/// Files elsewhere with a little unsafe code, and the number of blocks: guarantees that a driver's interface cannot
+/// give.
 const DRIVER_CALLS: [(&str, usize); 2] = [
     // Kernels compiled without bounds checks of their own indices; and cooperative matrices, which wgpu calls experimental.
     ("src-tauri/crates/gpu/src/exec/wgpu_executor.rs", 2),
@@ -76,7 +77,7 @@ pub fn exceptions_have_reasons(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// Whether the statement that holds this line follows a comment with an argument.
+/// Returns whether the statement on this line follows a comment with an argument.
 fn has_safety_comment(lines: &[&str], index: usize) -> bool {
     if lines[index].contains("SAFETY:") {
         return true;

@@ -125,7 +125,7 @@ fn words(text: &str) -> Vec<(String, usize)> {
     words
 }
 
-/// The lines on which a phrase begins; it may go on in the next line.
+/// Returns the lines on which a phrase begins; it may continue in the next line.
 fn occurrences<'w>(
     words: &'w [(String, usize)],
     phrase: &str,

@@ -38,7 +38,7 @@ fn find(tree: &Tree, words: &[&str], what: &str) -> Vec<Finding> {
     findings
 }
 
-/// Lock files, and the tables and texts that models and tests are fed, are not.
+/// Returns whether a file is written by hand. Lock files, and the tables and texts of models and tests, are not.
 fn is_written_by_hand(file: &File) -> bool {
     file.has_extension(&[
         "rs", "ts", "js", "mjs", "svelte", "css", "html", "toml", "md", "py", "yaml", "conf", "sh",
