@@ -62,7 +62,7 @@ const LENGTH: Step = Step {
     sql: "ALTER TABLE message ADD COLUMN length_wish TEXT CHECK (length_wish IN ('shorter', 'longer'));",
 };
 
-/// Where a message stands in time among all others, whatever order they were written in: imports and copies bring old ones.
+/// Position of a message in time among all others, whatever the order of writing: imports and copies bring old ones.
 /// The indices of the search name messages by it, because they give the last first without sorting.
 ///
 /// It is a number for 16 seconds, or the next one that is free: close numbers keep the indices small. Those of a time at
