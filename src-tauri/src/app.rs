@@ -20,13 +20,13 @@ use crate::startup::{self, OpenStore, StartError, Startup};
 use crate::transfers::Transfers;
 use crate::{commands, data_folder, demo_model, environment, folders, window};
 
-/// How long to wait for the data folder of an app that may be closing, before the window says that one runs already.
+/// Time to wait for the data folder of an app that may be closing, before the window says that one is running.
 const CLOSING: Duration = Duration::from_secs(2);
 
-/// Opens the window and returns when it is closed. Where another app has the data folder, raises
-/// that one's window and returns. A model among `files` is opened there.
+/// Opens the window and returns when it is closed. If another app has the data folder, raises that one's window and
+/// returns. A model among `files` is opened there.
 pub fn run(folders: Folders, files: Vec<PathBuf>) -> tauri::Result<()> {
-    // What fails here fails again at the start proper, which says why.
+    // A failure here recurs at the start proper, which reports it.
     let lock = match folders::fault(&folders) {
         Some(_) => None,
         None => match instance::lock(&folders.data) {
@@ -57,7 +57,7 @@ pub fn run(folders: Folders, files: Vec<PathBuf>) -> tauri::Result<()> {
     Ok(())
 }
 
-/// Ends what works behind the window.
+/// Ends all work behind the window.
 pub fn leave<R: Runtime>(app: &AppHandle<R>) {
     if let (Some(chat), Some(markers)) = (app.try_state::<Chat>(), app.try_state::<CrashMarkers>())
     {
@@ -66,7 +66,7 @@ pub fn leave<R: Runtime>(app: &AppHandle<R>) {
     window::remove_temporary_folder(app);
 }
 
-/// Closes a chat. Whatever its model was doing is not taken for a crash, unless it did not stop: then a GPU may hang.
+/// Closes a chat. Work of its model does not count as a crash, unless it did not stop: then a GPU may hang.
 pub fn close(chat: &Chat, markers: &CrashMarkers) {
     if chat.shutdown() != AtEnd::Stuck {
         markers.withdraw();
@@ -112,7 +112,7 @@ fn start<R: Runtime>(
     window::open(app, &folders)
 }
 
-/// Lets later starts raise this window, where there is a session bus.
+/// Lets later starts raise this window, if there is a session bus.
 fn serve<R: Runtime>(app: &AppHandle<R>, folders: &Folders) {
     #[cfg(target_os = "linux")]
     if let Err(error) = instance::serve(app, &folders.data) {
@@ -120,7 +120,7 @@ fn serve<R: Runtime>(app: &AppHandle<R>, folders: &Folders) {
     }
 }
 
-/// Locks the data folder, where that is not done, and opens the store in it.
+/// Locks the data folder, if that is not done yet, and opens the store in it.
 pub fn opener<R: Runtime>(
     app: AppHandle<R>,
     folders: Folders,
@@ -179,7 +179,7 @@ fn start_chat<R: Runtime>(
     let given = file.clone().or_else(environment::model);
     let given = given.map(ModelChoice::File);
     let started = Chat::start_on(given, store, Box::new(model), Box::new(on_event));
-    // What the page asks for first: where it cannot be read, there is nothing to show.
+    // The page's first request: if the snapshot cannot be read, there is nothing to show.
     let readable = started.and_then(|chat| match chat.snapshot() {
         Ok(_) => Ok(chat),
         Err(failure) => {
@@ -193,7 +193,7 @@ fn start_chat<R: Runtime>(
     readable
 }
 
-/// Starts what owns the models page.
+/// Starts the owner of the models page.
 fn start_models<R: Runtime>(
     app: &AppHandle<R>,
     folders: &Folders,

@@ -1,4 +1,4 @@
-//! Settings that change something at once.
+//! Settings that take effect at once.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use chat::Settings;
 use crate::desktop::Desktop;
 use crate::models::Models;
 
-/// Has what does not ask for the settings have them.
+/// Passes the settings to the parts that do not query them.
 pub fn follow(settings: &Settings, models: &Models, desktop: &Arc<dyn Desktop>) {
     models.settings_changed(settings.clone());
     desktop.set_theme(settings.theme);

@@ -1,4 +1,4 @@
-//! The committed TypeScript is the one that these commands and types make.
+//! Checks that the committed TypeScript is the one that these commands and types make.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -32,7 +32,7 @@ fn export(file: &Path) {
         .expect("the types can be written as TypeScript");
 }
 
-/// What can be set of an answer, by its key.
+/// Returns the parameters of an answer, by key.
 fn parameters() -> BTreeMap<&'static str, Parameter> {
     engine::PARAMETERS.map(|it| (it.key, it)).into()
 }

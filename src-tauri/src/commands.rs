@@ -1,7 +1,7 @@
 //! The page's commands: each is a request to `chat`, whose result is returned. No decision is made here.
 //!
-//! The list of them is `each_command.rs`. A request waits for chat's actor, so each runs on a blocking
-//! thread and never on the window's.
+//! The list of them is `each_command.rs`. A request waits for chat's actor, so each runs on a blocking thread and never
+//! on the window's.
 
 mod data;
 
@@ -36,7 +36,7 @@ pub fn handler<R: Runtime>() -> impl Fn(Invoke<R>) -> bool + Send + Sync + 'stat
     each_command!(tauri::generate_handler)
 }
 
-/// Asked before anything else: while there is a problem there are no chats to ask for.
+/// Returns the state of the start. The page calls it first: while there is a problem there are no chats.
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
 async fn startup(startup: State<'_, Arc<Startup>>) -> Reply<StartState> {
@@ -51,7 +51,7 @@ async fn retry_start(startup: State<'_, Arc<Startup>>) -> Reply<StartState> {
     blocking(move || startup.retry()).await
 }
 
-/// Puts a copy in the place of a database that does not open, which is kept.
+/// Replaces a database that does not open with a copy. The database is kept.
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
 async fn restore_copy(copy: String, startup: State<'_, Arc<Startup>>) -> Reply<StartState> {
@@ -59,7 +59,7 @@ async fn restore_copy(copy: String, startup: State<'_, Arc<Startup>>) -> Reply<S
     blocking(move || startup.restore(&copy)).await?
 }
 
-/// Begins an empty database in the place of one that does not open, which is kept.
+/// Replaces a database that does not open with an empty one. The database is kept.
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
 async fn start_empty(startup: State<'_, Arc<Startup>>) -> Reply<StartState> {
@@ -74,7 +74,7 @@ async fn open_damaged(startup: State<'_, Arc<Startup>>) -> Reply<StartState> {
     blocking(move || startup.open_damaged()).await?
 }
 
-/// Whether a disk that was full is so no more.
+/// Returns whether space is free again on a disk that was full.
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
 async fn has_room(folders: State<'_, Folders>) -> Reply<bool> {
@@ -99,7 +99,7 @@ async fn quit(desktop: State<'_, Arc<dyn Desktop>>) -> Reply<()> {
     Ok(())
 }
 
-/// The latest subscriber gets the events from now on.
+/// Subscribes to the events. Only the latest subscriber gets them.
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
 async fn subscribe(channel: Channel<HostEvent>, events: State<'_, Events>) -> Reply<()> {
@@ -131,7 +131,7 @@ async fn send(
     ask(&chat, move |chat| chat.send(id, text, thinking)).await
 }
 
-/// Sends the first message of the queue, as `text`: `rest` is the queue from now on, and the draft stays.
+/// Sends the first message of the queue, as `text`; `rest` becomes the queue, and the draft stays.
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
 async fn send_queued(
@@ -186,7 +186,7 @@ async fn continue_answer(message: MessageId, chat: State<'_, Chat>) -> Reply<Cha
     ask(&chat, move |chat| chat.continue_answer(message)).await
 }
 
-/// `answer`: the edited question is answered, with thinking or without.
+/// Edits a message. `answer`: answers the edited question, with thinking or without.
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
 async fn edit_message(
@@ -216,7 +216,7 @@ async fn rename_chat(id: ChatId, title: String, chat: State<'_, Chat>) -> Reply<
     ask(&chat, move |chat| chat.rename(id, title)).await
 }
 
-/// What was done, as undo names it; so do the others that return a text.
+/// Pins or unpins chats. Returns the label for undo, like the other commands that return a text.
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
 async fn pin_chats(ids: Vec<ChatId>, pinned: bool, chat: State<'_, Chat>) -> Reply<String> {
@@ -229,7 +229,7 @@ async fn archive_chats(ids: Vec<ChatId>, archived: bool, chat: State<'_, Chat>) 
     ask(&chat, move |chat| chat.archive(ids, archived)).await
 }
 
-/// Without a folder: out of theirs.
+/// Moves chats into a folder; none: out of theirs.
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
 async fn move_chats(
@@ -252,14 +252,14 @@ async fn restore_chats(ids: Vec<ChatId>, chat: State<'_, Chat>) -> Reply<String>
     ask(&chat, move |chat| chat.restore(ids)).await
 }
 
-/// The deleted chats that can be restored.
+/// Returns the deleted chats that can be restored.
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
 async fn bin(chat: State<'_, Chat>) -> Reply<Vec<ChatSummary>> {
     ask(&chat, Chat::bin).await
 }
 
-/// Deleted messages of other chats, which can be restored.
+/// Returns deleted messages of other chats, which can be restored.
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
 async fn deleted_messages(chat: State<'_, Chat>) -> Reply<Vec<DeletedMessage>> {
@@ -272,7 +272,7 @@ async fn restore_message(message: MessageId, chat: State<'_, Chat>) -> Reply<Str
     ask(&chat, move |chat| chat.restore_message(message)).await
 }
 
-/// Removes chats of the bin, which cannot be undone.
+/// Purges chats of the bin, which cannot be undone.
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
 async fn delete_for_good(ids: Vec<ChatId>, chat: State<'_, Chat>) -> Reply<()> {
@@ -309,21 +309,22 @@ async fn collapse_folder(id: FolderId, collapsed: bool, chat: State<'_, Chat>) -
     ask(&chat, move |chat| chat.collapse_folder(id, collapsed)).await
 }
 
-/// It is in memory alone, and there before its first message, so that its draft is, too.
+/// Creates an empty temporary chat. It is in memory only, and exists before its first message, so that its draft is in
+/// memory, too.
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
 async fn begin_temporary_chat(chat: State<'_, Chat>) -> Reply<ChatView> {
     ask(&chat, Chat::new_temporary_chat).await
 }
 
-/// The chat as it goes on on the disk.
+/// Copies a temporary chat to the disk. Returns the saved chat.
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
 async fn keep_chat(id: ChatId, chat: State<'_, Chat>) -> Reply<ChatSummary> {
     ask(&chat, move |chat| chat.keep_chat(id)).await
 }
 
-/// None: there is nothing to undo.
+/// Undoes the last change; none if there is nothing to undo.
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
 async fn undo(
@@ -335,7 +336,7 @@ async fn undo(
     Ok(followed(undone, &models, &desktop))
 }
 
-/// None: there is nothing to do again.
+/// Redoes the last undone change; none if there is nothing to redo.
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
 async fn redo(
@@ -347,7 +348,7 @@ async fn redo(
     Ok(followed(redone, &models, &desktop))
 }
 
-/// What was undone may be a setting.
+/// Applies the settings if the undone change was one of them.
 fn followed(undone: Option<Undone>, models: &Models, desktop: &Arc<dyn Desktop>) -> Option<Undone> {
     if let Some(settings) = undone
         .as_ref()
@@ -364,14 +365,14 @@ async fn search(query: String, chat: State<'_, Chat>) -> Reply<SearchAnswer> {
     ask(&chat, move |chat| chat.search(query)).await
 }
 
-/// The messages of a chat that a search has found.
+/// Returns the messages of a chat that a search has found.
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
 async fn search_chat(query: String, id: ChatId, chat: State<'_, Chat>) -> Reply<Vec<SearchHit>> {
     ask(&chat, move |chat| chat.search_chat(query, id)).await
 }
 
-/// What is written of the next message of a chat, or of a new one, to be read while the model has nothing else to do.
+/// Prefills the draft of a chat's next message, or of a new chat, in idle time.
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
 async fn read_ahead(
@@ -383,8 +384,8 @@ async fn read_ahead(
     ask(&chat, move |chat| chat.read_ahead(id, text, thinking)).await
 }
 
-/// What the next prompt would take of the context, with `text` and `pasted` tokens of texts that go with it; none while
-/// no model is open.
+/// Returns the tokens that the next prompt would take of the context, with `text` and `pasted` tokens of attached
+/// texts; none while no model is open.
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
 async fn context_usage(
@@ -400,7 +401,7 @@ async fn context_usage(
     .await
 }
 
-/// The number of tokens of each text; none while no model is open.
+/// Returns the number of tokens of each text; none while no model is open.
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
 async fn count_tokens(texts: Vec<String>, chat: State<'_, Chat>) -> Reply<Option<Vec<u32>>> {
@@ -414,7 +415,7 @@ async fn start_summary(id: ChatId, chat: State<'_, Chat>) -> Reply<ChatView> {
     ask(&chat, move |chat| chat.start_summary(id)).await
 }
 
-/// Has the next answer read what this one left out.
+/// Lets the next answer read the parts that this one left out.
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
 async fn read_again(message: MessageId, chat: State<'_, Chat>) -> Reply<ChatView> {
@@ -452,7 +453,7 @@ async fn save_settings(
     Ok(saved)
 }
 
-/// None as the id: a new one, whose name gets a number where it is taken.
+/// Saves a preset. Without an id it is a new one, whose name gets a number if it is taken.
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
 async fn save_preset(
@@ -469,14 +470,14 @@ async fn delete_preset(id: PresetId, chat: State<'_, Chat>) -> Reply<()> {
     ask(&chat, move |chat| chat.delete_preset(id)).await
 }
 
-/// None as the chat: the next new one.
+/// Chooses the preset of a chat, or of the next new one without a chat.
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
 async fn choose_preset(id: Option<ChatId>, preset: ChatPreset, chat: State<'_, Chat>) -> Reply<()> {
     ask(&chat, move |chat| chat.choose_preset(id, preset)).await
 }
 
-/// Writes presets to a file that the user chooses, whose name is returned; none where the dialog was closed.
+/// Writes presets to a file that the user chooses, and returns its name; none if the dialog was closed.
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
 async fn export_presets(
@@ -491,7 +492,7 @@ async fn export_presets(
     .await
 }
 
-/// Adds the presets of a file that the user chooses; none where the dialog was closed.
+/// Adds the presets of a file that the user chooses; none if the dialog was closed.
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
 async fn import_presets(
@@ -504,7 +505,8 @@ async fn import_presets(
 
 const MODELS: FileFilter = ("GGUF models", &["gguf"]);
 
-/// False when the person closed the picker without a choice. The result comes as `model` events.
+/// Lets the person pick a model file and opens it; the result comes as `model` events. Returns false if the picker was
+/// closed.
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
 async fn pick_model(chat: State<'_, Chat>, desktop: State<'_, Arc<dyn Desktop>>) -> Reply<bool> {
@@ -544,7 +546,7 @@ async fn reload_model(chat: State<'_, Chat>) -> Reply<()> {
     ask(&chat, Chat::reload_model).await
 }
 
-/// The lengths of context that the model can have; none where there is no model.
+/// Returns the lengths of context that the model can have; none if there is no model.
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
 async fn context_options(chat: State<'_, Chat>) -> Reply<Option<ContextOptions>> {
@@ -554,8 +556,8 @@ async fn context_options(chat: State<'_, Chat>) -> Reply<Option<ContextOptions>>
     blocking(move || context_options::of_model(&model.status, &settings)).await?
 }
 
-/// Compares a model of the models page, or the open one, with an independent program in a child process; how far that is
-/// comes as events. False where no model is open.
+/// Compares a model of the models page, or the open one, with an independent program in a child process; the progress
+/// comes as events. Returns false if no model is open.
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
 async fn check_model(
@@ -592,7 +594,7 @@ async fn stop_model_check(checker: State<'_, ModelChecker>) -> Reply<()> {
     Ok(())
 }
 
-/// The models page as it is; folders are searched again, and what that finds comes as an event.
+/// Returns the present models page; folders are searched again, which ends in an event.
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
 async fn list_models(models: State<'_, Models>) -> Reply<ModelList> {
@@ -606,7 +608,7 @@ async fn get_model(id: String, models: State<'_, Models>) -> Reply<()> {
     ask_models(&models, move |models| models.get(id)).await
 }
 
-/// Starts the download of an address that was typed in.
+/// Starts the download of a typed address.
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
 async fn get_address(url: String, models: State<'_, Models>) -> Reply<()> {
@@ -619,7 +621,7 @@ async fn pause_download(id: String, models: State<'_, Models>) -> Reply<()> {
     ask_models(&models, move |models| models.pause(id)).await
 }
 
-/// Stops a download, and removes what of it is here.
+/// Stops a download and deletes the partial file.
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
 async fn drop_download(id: String, models: State<'_, Models>) -> Reply<()> {
@@ -657,14 +659,14 @@ async fn remove_model(
     let desktop = Arc::clone(&desktop);
     ask_models(&models, move |models| {
         let removed = desktop.trash(&models.removable(id)?);
-        // Renewed in any case: of several paths some may be gone.
+        // Searched again in any case: some of several paths may be gone.
         models.files_removed();
         removed
     })
     .await
 }
 
-/// The folder that the user chose for downloads; none where the dialog was closed.
+/// Lets the user choose the download folder; none if the dialog was closed.
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
 async fn pick_download_folder(
@@ -704,7 +706,7 @@ async fn check_network() -> Reply<NetworkCheck> {
     blocking(network_check::run).await
 }
 
-/// The same commands for the TypeScript.
+/// Collects the same commands for the TypeScript.
 #[cfg(test)]
 pub fn collect() -> tauri_specta::Commands<tauri::Wry> {
     each_command!(tauri_specta::collect_commands)

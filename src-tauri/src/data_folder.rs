@@ -1,9 +1,9 @@
-//! The data folder: where it is, and how it moves.
+//! The data folder: its location, and its move.
 //!
-//! A move copies everything, and then writes one small file, which names the new folder: until then the old one is in
-//! use as ever, from then on the new one. The old folder is emptied at the next start, once the chats have been opened in
-//! the new one: of what the app does not write for itself alone, only what the new one has as it is. The file is in the
-//! platform's folder for configuration.
+//! A move copies everything, and then writes one small file, which names the new folder: until then the old one stays
+//! in use, from then on the new one. The old folder is emptied at the next start, once the chats have been opened in
+//! the new one: files that the app does not write for itself alone are removed only if the new one has them unchanged.
+//! The small file is in the platform's folder for configuration.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -19,34 +19,34 @@ use crate::data_pointer::DataPointer;
 use crate::folders;
 use crate::models::{self, DOWNLOADS_FILE};
 
-/// In a new folder until all is there, with the names of what is copied: a folder that an interrupted move left may be
-/// used again.
+/// Mark in a new folder until the copy is complete, with the names of the copied files: a folder that an interrupted
+/// move left may be used again.
 const UNFINISHED: &str = ".goldcrest-move";
 /// Bytes that stay free.
 const RESERVE: u64 = 64 << 20;
 
-/// What the app writes as it goes: caches, logs, the list of downloads. They go on in the new folder.
+/// The app's own files: caches, logs, the list of downloads. They continue in the new folder.
 const OWN: [&str; 4] = ["kv", "logs", "models.json", DOWNLOADS_FILE];
 
-/// A move that can be made. Unless it comes to its end, what it has copied is removed when it is dropped.
+/// A planned move. Unless it is completed, its copies are removed when it is dropped.
 #[derive(Debug)]
 pub struct Move {
     from: PathBuf,
-    /// The same as it was named: paths in it may begin so.
+    /// The same folder as it was named: paths in it may begin so.
     named: PathBuf,
     to: PathBuf,
     bytes: u64,
-    /// The new folder was there before.
+    /// True if the new folder existed before.
     was_there: bool,
-    /// The old folder stays as it is.
+    /// True if the old folder stays as it is.
     keeps_old: bool,
-    /// The new folder holds copies, and is not in use.
+    /// True while the new folder holds copies that are not in use.
     is_partial: AtomicBool,
 }
 
 impl Move {
-    /// Refuses a folder in which something is, which lies within the old one, or in which there is no room. Nothing is
-    /// changed: the folder need not be there.
+    /// Plans a move. Refuses a folder that is not empty, lies within the old one, or has no space. Nothing is changed:
+    /// the folder need not exist.
     pub fn plan(from: &Path, to: &Path) -> Result<Move, Failure> {
         let cannot = |error: io::Error| refused(to, &error);
         let (real_from, real_to) = (
@@ -71,7 +71,7 @@ impl Move {
         for name in files(from).map_err(|error| refused(from, &error))? {
             bytes += fs::metadata(from.join(name)).map_or(0, |file| file.len());
         }
-        // Where the system does not say how much is free, the copying finds out.
+        // If the system does not report the free space, the copying shows it.
         let disk = real_to.ancestors().find(|folder| folder.exists());
         let free = disk.and_then(|folder| fs4::available_space(folder).ok());
         let free = free.unwrap_or(u64::MAX);
@@ -94,19 +94,19 @@ impl Move {
         })
     }
 
-    /// Leaves the old folder as it is, where `keep` says so.
+    /// Keeps the old folder as it is if `keep` is true.
     pub fn keeping_old(mut self, keep: bool) -> Move {
         self.keeps_old = keep;
         self
     }
 
-    /// The folder that is left.
+    /// Returns the old folder.
     pub fn from(&self) -> &Path {
         &self.from
     }
 
-    /// Copies all but the database and the list of downloads, in use or not. `progress` hears how many bytes of how many are copied; where it says
-    /// no, this returns false.
+    /// Copies everything except the database and the list of downloads, even while in use. `progress` gets the copied
+    /// bytes and the total; if it returns false, so does this.
     pub fn copy_others(
         &self,
         database: &OsStr,
@@ -122,7 +122,7 @@ impl Move {
             for name in names.iter().filter(|name| !is_late(name, database)) {
                 match self.copy(name) {
                     Ok(bytes) => done += bytes,
-                    // A cache, or a log of last week: it may go at any time.
+                    // A cache, or a log of last week: it may disappear at any time.
                     Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                     Err(error) => return Err(error),
                 }
@@ -135,8 +135,8 @@ impl Move {
         copy().map_err(|error| refused(&self.to, &error))
     }
 
-    /// Copies the database, which nobody has open, checks it, has it name what has moved with it, and writes the pointer:
-    /// from then on the new folder is used.
+    /// Copies the closed database, checks it, rewrites the paths in it that have moved, and writes the pointer: from
+    /// then on the new folder is used.
     pub fn copy_database(&self, database: &OsStr, pointer: &Path) -> Result<(), Failure> {
         let copy = || -> io::Result<()> {
             for name in files(&self.from)? {
@@ -160,14 +160,14 @@ impl Move {
         Ok(())
     }
 
-    /// Where a path in the old folder leads in the new one.
+    /// Returns the new path of a path in the old folder.
     fn moved(&self, path: &Path) -> Option<PathBuf> {
         let begins = [&self.named, &self.from];
         let within = begins.iter().find_map(|old| path.strip_prefix(old).ok())?;
         Some(self.to.join(within))
     }
 
-    /// Copies a file with its time, and compares what was written with what was read.
+    /// Copies a file with its time, and compares the copy with the source.
     fn copy(&self, name: &Path) -> io::Result<u64> {
         let (from, to) = (self.from.join(name), self.to.join(name));
         if let Some(folder) = to.parent() {
@@ -177,7 +177,7 @@ impl Move {
         let mut source = File::open(&from)?;
         let mut target = File::options().write(true).truncate(true).open(&to)?;
         let bytes = io::copy(&mut source, &mut target)?;
-        // Without it the content is compared when the old folder is emptied.
+        // Otherwise the content is compared when the old folder is emptied.
         let _ = source
             .metadata()?
             .modified()
@@ -205,13 +205,13 @@ impl Drop for Move {
             tracing::warn!(%error, folder = %self.to.display(), "copies are left in the folder");
         }
         if !self.was_there {
-            // It stays where something is in it.
+            // Stays if it is not empty.
             let _ = fs::remove_dir(&self.to);
         }
     }
 }
 
-/// The real path of a folder, which need not be there.
+/// Returns the real path of a folder, which need not exist.
 fn resolved(folder: &Path) -> io::Result<PathBuf> {
     match (folder.canonicalize(), folder.parent(), folder.file_name()) {
         (Err(error), Some(parent), Some(name)) if error.kind() == io::ErrorKind::NotFound => {
@@ -221,7 +221,7 @@ fn resolved(folder: &Path) -> io::Result<PathBuf> {
     }
 }
 
-/// Whether nothing is in a folder but what an interrupted move has copied.
+/// Returns whether a folder holds nothing but copies of an interrupted move.
 fn is_free(folder: &Path) -> io::Result<bool> {
     let mut entries = match fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
@@ -234,13 +234,13 @@ fn is_free(folder: &Path) -> io::Result<bool> {
     Ok(files(folder)?.iter().all(is_copy))
 }
 
-/// The names of what a move copies into a folder, before it does so.
+/// Writes the names of the files that a move is about to copy into a folder.
 fn write_mark(folder: &Path, names: &[PathBuf]) -> io::Result<()> {
     let names: Vec<&str> = names.iter().filter_map(|name| name.to_str()).collect();
     private::replace(&folder.join(UNFINISHED), &serde_json::to_vec(&names)?)
 }
 
-/// `None`: no move has copied anything there. Of a mark that was not written to its end nothing is known.
+/// Reads the mark; `None` if no move has copied anything there. A truncated mark says nothing.
 fn read_mark(folder: &Path) -> Option<Vec<PathBuf>> {
     let text = fs::read(folder.join(UNFINISHED)).ok()?;
     let names: Vec<PathBuf> = serde_json::from_slice(&text).unwrap_or_default();
@@ -251,7 +251,7 @@ fn read_mark(folder: &Path) -> Option<Vec<PathBuf>> {
     Some(names.into_iter().filter(is_within).collect())
 }
 
-/// Removes from a folder what a move has copied there, and the folders that are then empty.
+/// Removes the copies of a move from a folder, and the folders that are then empty.
 fn clear(folder: &Path) -> io::Result<()> {
     let Some(names) = read_mark(folder) else {
         return Ok(());
@@ -271,7 +271,7 @@ fn remove(file: &Path) -> io::Result<()> {
     }
 }
 
-/// Removes the folders of these files in a folder, unless something is in them.
+/// Removes the folders of these files in a folder, unless they are not empty.
 fn remove_empty(folder: &Path, names: &[PathBuf]) {
     let folders = names.iter().flat_map(|name| name.ancestors().skip(1));
     let mut folders: Vec<&Path> = folders.filter(|name| *name != Path::new("")).collect();
@@ -282,7 +282,7 @@ fn remove_empty(folder: &Path, names: &[PathBuf]) {
     }
 }
 
-/// After a start with the folder that the pointer names: the old one is emptied, and the move is over.
+/// Completes a move after a start with the folder that the pointer names: empties the old one.
 pub fn finish_move(pointer: &Path, data: &Path) {
     let Ok(Some(found)) = DataPointer::read(pointer) else {
         return;
@@ -294,7 +294,7 @@ pub fn finish_move(pointer: &Path, data: &Path) {
     let Some(old) = found.empty else {
         return;
     };
-    // What is still there is removed at the next start.
+    // The rest is removed at the next start.
     match empty(&old, data) {
         Ok(left) => {
             if left > 0 {
@@ -314,8 +314,8 @@ pub fn finish_move(pointer: &Path, data: &Path) {
     }
 }
 
-/// Removes from the old folder what the new one has, and what was not moved on purpose. The database goes last. Returns how
-/// many files stay.
+/// Removes from the old folder the files that the new one has, and those that are not moved on purpose. The database
+/// goes last. Returns the number of files that stay.
 fn empty(old: &Path, data: &Path) -> io::Result<usize> {
     let mut names = match files(old) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
@@ -351,13 +351,13 @@ fn is_own(name: &Path) -> bool {
     first.is_some_and(|first| OWN.iter().any(|own| first.as_os_str() == *own))
 }
 
-/// Returns whether it is the database, or a file that SQLite keeps beside it. The one in the new folder was the same when the
-/// pointer was written, and was opened since.
+/// Returns whether it is the database, or a file that SQLite keeps beside it. The one in the new folder was the same
+/// when the pointer was written, and was opened since.
 fn is_copied_database(name: &Path, data: &Path) -> bool {
     begins_with(name, OsStr::new(folders::DATABASE)) && data.join(folders::DATABASE).exists()
 }
 
-/// Returns whether two files are there with the same time and length, or the same content.
+/// Returns whether two files exist with the same time and length, or the same content.
 fn is_same(a: &Path, b: &Path) -> io::Result<bool> {
     let (a_is, b_is) = match (fs::metadata(a), fs::metadata(b)) {
         (Ok(a), Ok(b)) if b.is_file() && a.len() == b.len() => (a, b),
@@ -369,13 +369,13 @@ fn is_same(a: &Path, b: &Path) -> io::Result<bool> {
     same(&mut File::open(a)?, &mut File::open(b)?)
 }
 
-/// Of what lies in the data folder itself: not the lock, what the web view keeps for itself, and the crash markers. One
-/// that is copied has no lock, and would be taken for the mark of a crash.
+/// Returns whether an entry of the data folder is moved: not the lock, the web view's own data, or the crash markers. A
+/// copied marker has no lock, and would count as a crash.
 fn is_moved(name: &OsStr) -> bool {
     name != folders::LOCK_FILE && name != folders::WEB_VIEW && !CrashMarkers::is_marker(name)
 }
 
-/// The files in a folder and those below it; links are not followed, and what is not moved is not there.
+/// Lists the files in a folder and its subfolders; links are not followed, and files that are not moved are skipped.
 fn files(root: &Path) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     let mut folders = vec![PathBuf::new()];
@@ -397,7 +397,7 @@ fn files(root: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Removes the folders in a folder in which nothing is any more, and itself.
+/// Removes the empty subfolders of a folder, and the folder itself.
 fn remove_folders(root: &Path) {
     let entries = fs::read_dir(root).into_iter().flatten().flatten();
     for entry in entries {
@@ -405,16 +405,16 @@ fn remove_folders(root: &Path) {
             remove_folders(&entry.path());
         }
     }
-    // It stays where something is in it.
+    // Stays if it is not empty.
     let _ = fs::remove_dir(root);
 }
 
-/// Returns whether a file is copied when nobody writes it any more.
+/// Returns whether a file is copied only once nobody writes it any more.
 fn is_late(name: &Path, database: &OsStr) -> bool {
     begins_with(name, database) || name == Path::new(DOWNLOADS_FILE)
 }
 
-/// Whether a file is the database, or one of those that SQLite keeps beside it.
+/// Returns whether a file is the database, or one of those that SQLite keeps beside it.
 fn begins_with(name: &Path, database: &OsStr) -> bool {
     name.as_os_str()
         .as_encoded_bytes()

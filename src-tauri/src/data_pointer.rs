@@ -12,13 +12,13 @@ use system::private;
 #[serde(rename_all = "camelCase")]
 pub struct DataPointer {
     pub folder: PathBuf,
-    /// The folder that was used before, to be emptied.
+    /// Former folder, to be emptied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub empty: Option<PathBuf>,
 }
 
 impl DataPointer {
-    /// What the file says, if it is there. One that says nothing sensible is an error: the chats are somewhere.
+    /// Reads the file, if it exists. An invalid one is an error: the chats are somewhere.
     pub fn read(file: &Path) -> io::Result<Option<DataPointer>> {
         let text = match fs::read(file) {
             Ok(text) => text,
@@ -28,10 +28,10 @@ impl DataPointer {
         Ok(Some(serde_json::from_slice(&text)?))
     }
 
-    /// Writes the file: whole, and on the disk.
+    /// Writes the file atomically, and syncs it.
     pub fn write(&self, file: &Path) -> io::Result<()> {
         private::replace(file, &serde_json::to_vec(self)?)?;
-        // The file names the folder already: a failure here is not one of the writing.
+        // The file names the folder already: a failure here is not one of the write.
         let _ = private::sync_parent(file);
         Ok(())
     }

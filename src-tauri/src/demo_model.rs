@@ -8,7 +8,7 @@ use tauri::{Env, PackageInfo};
 /// The demo model inside a folder of resources.
 const DEMO_MODEL: &str = "models/demo/demo-q4_k_m.gguf";
 
-/// The demo model: beside the executable, where a build puts it, or where an installed app has its resources. A debug
+/// Finds the demo model: beside the executable, where a build puts it, or in the resources of an installed app. A debug
 /// build finds that of the source tree, too.
 pub fn file() -> Option<PathBuf> {
     let executable = std::env::current_exe().ok()?;
@@ -21,7 +21,7 @@ fn file_of(folder: &Path) -> Option<PathBuf> {
     files.find(|file| file.is_file())
 }
 
-/// The folder of resources, as tauri's bundles and our packages make it.
+/// Returns the folder of resources, as tauri's bundles and our packages create it.
 fn installed() -> Option<PathBuf> {
     let package = PackageInfo {
         name: "Goldcrest".to_owned(),
@@ -62,7 +62,7 @@ mod tests {
         assert!(file_of(&root.path().join("other")).is_some());
     }
 
-    /// Whoever can write there is not whoever installed the app.
+    /// Skips folders above the executable: others than the installer may be able to write there.
     #[test]
     fn no_folder_above_the_executable_is_searched() {
         let root = tempfile::tempdir().expect("made");

@@ -1,4 +1,4 @@
-//! What the app asks of the desktop around it: a file picker and the browser.
+//! Interface to the desktop: a file picker and the browser.
 
 use std::path::{Path, PathBuf};
 
@@ -11,10 +11,10 @@ use crate::{main_window, test_hooks};
 
 /// The desktop. Dialogs block, and so may every call that starts a program or moves a file.
 pub trait Desktop: Send + Sync {
-    /// Lets the person choose files, or one; none: the dialog was closed.
+    /// Lets the person choose files, or one; none if the dialog was closed.
     fn open_files(&self, title: &str, filter: FileFilter, many: bool) -> Vec<PathBuf>;
 
-    /// Lets the person choose where a file is to be written. Whoever chooses one that is there has confirmed it.
+    /// Lets the person choose the path of a file to write. Choosing an existing one confirms that it is replaced.
     fn save_file(&self, title: &str, name: &str) -> Option<PathBuf>;
 
     /// Lets the person choose a folder; the dialog begins in `from`.
@@ -23,7 +23,7 @@ pub trait Desktop: Send + Sync {
     /// Opens the dialog that prints the page of the window.
     fn print(&self) -> Result<(), chat::Failure>;
 
-    /// Ends the app and starts it again.
+    /// Restarts the app.
     fn restart(&self);
 
     /// Shows a file in the person's file manager.
@@ -48,14 +48,14 @@ pub trait Desktop: Send + Sync {
     fn quit(&self);
 }
 
-/// The files that a dialog shows: what they are called, and how their names end.
+/// Filter of a dialog: the name of the file type, and its extensions.
 pub type FileFilter = (&'static str, &'static [&'static str]);
 
-/// The real one: the window's own.
+/// The window's own desktop.
 pub struct NativeDesktop<R: Runtime>(pub AppHandle<R>);
 
 impl<R: Runtime> NativeDesktop<R> {
-    /// What is chosen in a dialog of this title.
+    /// Returns the choice in a dialog of this title.
     fn pick(
         &self,
         title: &str,
@@ -170,8 +170,8 @@ impl<R: Runtime> Desktop for NativeDesktop<R> {
     }
 }
 
-/// By the rules of the system, so that its file manager can restore the file. A link goes by itself, without what it
-/// leads to.
+/// Moves a file to the trash by the rules of the system, so that its file manager can restore it. A link is moved
+/// without its target.
 #[cfg(target_os = "linux")]
 fn move_to_trash(file: &Path) -> Result<(), gtk::glib::Error> {
     use gtk::gio::prelude::FileExt;
@@ -183,7 +183,7 @@ fn move_to_trash(file: &Path) -> Result<(), trash::Error> {
     trash::delete(file)
 }
 
-/// The address that may be handed to the browser: a page or a mail, never a file or a program.
+/// Checks an address for the browser: a page or a mail, never a file or a program.
 pub fn link(url: &str) -> Result<Url, chat::Failure> {
     let url = Url::parse(url)
         .map_err(|error| chat::Failure::other(format!("That is not an address: {error}")))?;
@@ -202,7 +202,7 @@ pub fn link(url: &str) -> Result<Url, chat::Failure> {
     }
 }
 
-/// A mail address with a subject and a body, and nothing else that a mail program might do: some attach files.
+/// Reduces a mail address to a subject and a body: mail programs may act on other fields, such as attachments.
 fn mail(mut url: Url) -> Url {
     let is_text = |field: &&str| {
         let name = field.split('=').next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Whether a window can open here, and how WebKit is to draw it.
+//! Display server and WebKit's renderer.
 
 #[cfg(target_os = "linux")]
 pub use linux::{can_open_window, choose_renderer};
@@ -20,7 +20,7 @@ mod linux {
 
     const DISABLE_DMABUF: &str = "WEBKIT_DISABLE_DMABUF_RENDERER";
 
-    /// Says why not.
+    /// Checks that a window can open; the error says why not.
     pub fn can_open_window() -> Result<(), String> {
         let names_display = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
         if !["DISPLAY", "WAYLAND_DISPLAY"]
@@ -32,12 +32,12 @@ mod linux {
         gtk::init().map_err(|_| "the display cannot be opened".to_owned())
     }
 
-    /// Has WebKit copy its pictures where it would hand them to a GPU that is missing, or to a
-    /// driver that shows an empty window. Without a GPU that takes a quarter of the CPU time, which
-    /// the model needs. A variable that the user set, `=0` included, is obeyed.
+    /// Makes WebKit copy its pictures if the GPU is missing, or its driver would show an empty window. Without a GPU
+    /// that saves a quarter of the CPU time, which the model needs. A variable that the user set, `=0` included, has
+    /// precedence.
     ///
-    /// The variable must be there before WebKit starts, and setting one inside a process is unsafe,
-    /// so the process restarts itself with it.
+    /// The variable must be set before WebKit starts, and setting one inside a process is unsafe, so the process
+    /// restarts itself with it.
     pub fn choose_renderer() {
         if std::env::var_os(DISABLE_DMABUF).is_some() || has_usable_gpu() {
             return;
@@ -49,7 +49,7 @@ mod linux {
             .args(std::env::args_os().skip(1))
             .env(DISABLE_DMABUF, "1")
             .exec();
-        // exec returns only when it failed; the window still works, a little slower.
+        // exec returns only on failure; the window still works, a little slower.
         tracing::warn!("could not restart with {DISABLE_DMABUF}=1: {error}");
     }
 

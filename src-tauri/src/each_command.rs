@@ -1,5 +1,5 @@
-// The one list of commands. `build.rs` makes the access-control list of it, `commands.rs` the
-// handler, and the bindings test the TypeScript; capabilities/main.json grants them one by one.
+// The one list of commands. `build.rs` makes the access-control list from it, `commands.rs` the handler, and the
+// bindings test the TypeScript; capabilities/main.json grants them one by one.
 macro_rules! each_command {
     ($($then:tt)+) => {
         $($then)+![

@@ -1,4 +1,4 @@
-//! What the environment asks for. A flag goes before it, and it goes before the settings.
+//! Variables of the environment. A flag has precedence over them, and they over the settings.
 
 use std::ffi::OsString;
 use std::ops::RangeInclusive;
@@ -7,17 +7,17 @@ use std::sync::OnceLock;
 
 use serde::Serialize;
 
-/// Names the model's file.
+/// Path of the model's file.
 pub const MODEL: &str = "GOLDCREST_MODEL";
 /// CPU threads.
 pub const THREADS: &str = "GOLDCREST_THREADS";
 /// Length of the context in tokens.
 pub const CONTEXT: &str = "GOLDCREST_CONTEXT";
 
-/// The flags that the window was started with.
+/// Flags that the window was started with.
 static FLAGS: OnceLock<WindowFlags> = OnceLock::new();
 
-/// Flags of the window, which go before the environment. A start that finds an open window leaves it as it is.
+/// Flags of the window, with precedence over the environment. A start that finds an open window does not change it.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct WindowFlags {
     /// CPU threads.
@@ -27,7 +27,7 @@ pub struct WindowFlags {
 }
 
 impl WindowFlags {
-    /// Has them obeyed until the app ends.
+    /// Applies them until the app ends.
     pub fn obey(self) {
         let _ = FLAGS.set(self);
     }
@@ -37,17 +37,17 @@ impl WindowFlags {
     }
 }
 
-/// What a setting is, whatever the settings say.
+/// Value that overrides a setting.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(specta::Type))]
 pub struct Override {
-    /// The flag or the variable.
+    /// Flag or variable.
     pub by: &'static str,
-    /// The value that it gives.
+    /// Its value.
     pub value: String,
 }
 
-/// The settings that the window cannot change in this session.
+/// Settings that the window cannot change in this session.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(specta::Type))]
 pub struct Overrides {
@@ -57,7 +57,7 @@ pub struct Overrides {
 }
 
 impl Overrides {
-    /// Those of this session. A value that makes no sense overrides nothing.
+    /// Returns the overrides of this session. An invalid value overrides nothing.
     pub fn of_session() -> Overrides {
         let flags = WindowFlags::obeyed();
         let number = |flag: Option<u32>, name, value: Result<Option<u32>, _>, variable| {
@@ -77,7 +77,7 @@ impl Overrides {
     }
 }
 
-/// A variable has a value that makes no sense.
+/// A variable has an invalid value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{variable}: {problem}")]
 pub struct BadVariable {
@@ -86,27 +86,27 @@ pub struct BadVariable {
 }
 
 impl BadVariable {
-    /// A note for the window, which goes on without it.
+    /// Returns a note for the window, which ignores the variable.
     pub fn ignored(&self) -> String {
         format!("{} is ignored: {}.", self.variable, self.problem)
     }
 }
 
-/// The model's file.
+/// Returns the model's file.
 pub fn model() -> Option<PathBuf> {
     let file = set(MODEL)?;
     std::path::absolute(file).ok()
 }
 
-/// The device, as it was written.
+/// Returns the device, as it was written.
 pub fn device() -> Option<OsString> {
     set(devices::VARIABLE)
 }
 
-/// CPU threads.
+/// Returns the CPU threads.
 ///
 /// # Errors
-/// When the variable is not a number of threads.
+/// Fails if the variable is not a number of threads.
 pub fn threads() -> Result<Option<u32>, BadVariable> {
     match WindowFlags::obeyed().threads {
         Some(threads) => Ok(Some(threads)),
@@ -114,10 +114,10 @@ pub fn threads() -> Result<Option<u32>, BadVariable> {
     }
 }
 
-/// Length of the context in tokens.
+/// Returns the length of the context in tokens.
 ///
 /// # Errors
-/// When the variable is no length of a context.
+/// Fails if the variable is not a valid length of a context.
 pub fn context() -> Result<Option<u32>, BadVariable> {
     match WindowFlags::obeyed().context {
         Some(context) => Ok(Some(context)),
@@ -125,7 +125,7 @@ pub fn context() -> Result<Option<u32>, BadVariable> {
     }
 }
 
-/// The value of a variable that is not empty.
+/// Returns the value of a variable that is not empty.
 fn set(variable: &str) -> Option<OsString> {
     std::env::var_os(variable).filter(|value| !value.is_empty())
 }

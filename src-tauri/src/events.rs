@@ -1,4 +1,4 @@
-//! The way from the host to the page: one channel, that of the latest subscriber.
+//! Events from the host to the page: one channel, that of the latest subscriber.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -6,13 +6,13 @@ use tauri::ipc::Channel;
 
 use crate::wire::HostEvent;
 
-/// Sends events to whoever subscribed last; before that they are dropped, for the page reads a
-/// snapshot after it subscribed.
+/// Sends events to the latest subscriber. Before there is one they are dropped, as the page reads a snapshot after it
+/// subscribed.
 #[derive(Clone, Default)]
 pub struct Events(Arc<Mutex<Option<Channel<HostEvent>>>>);
 
 impl Events {
-    /// Sends all later events to `channel`, and to no other.
+    /// Sends all later events to `channel` only.
     pub fn send_to(&self, channel: Channel<HostEvent>) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(channel);
     }

@@ -1,4 +1,4 @@
-//! An export: chats of one moment into a file that is there when it is whole.
+//! Export: a snapshot of chats, written to a file atomically.
 
 use std::collections::HashSet;
 use std::io;
@@ -14,21 +14,21 @@ use crate::folders::Folders;
 use crate::importing::names;
 use crate::worker::Rendering;
 
-/// What to export, and how.
+/// Parameters of an export.
 #[derive(Deserialize)]
 #[cfg_attr(test, derive(specta::Type))]
 pub struct Export {
-    /// `None`: all that are kept.
+    /// Chats to export; `None`: all stored ones.
     pub chats: Option<Vec<ChatId>>,
     pub format: Format,
     pub thinking: bool,
-    /// What the file is to be called, without its extension; `None`: as what is in it.
+    /// Name of the file, without its extension; `None`: derived from the content.
     #[serde(default)]
     pub name: Option<String>,
 }
 
 impl Export {
-    /// Writes a file; `None`: `progress` ended it.
+    /// Writes a file; `None` if `progress` cancelled it.
     pub fn to_file(
         &self,
         chats: &ChatsAtOnce,
@@ -52,7 +52,7 @@ impl Export {
         }
     }
 
-    /// Writes to something else than a file.
+    /// Writes to another destination than a file.
     pub fn to(
         &self,
         chats: &ChatsAtOnce,
@@ -60,7 +60,7 @@ impl Export {
         progress: &mut OnProgress<'_>,
     ) -> Result<Written, WriteError> {
         let records = chats.records();
-        // A copy has those that were asked for.
+        // A copy holds the requested chats.
         let is_copy = matches!(chats, ChatsAtOnce::Copied(_));
         let wanted = self.chats.as_deref().filter(|_| !is_copy);
         let kind = self.format.document();
@@ -71,7 +71,7 @@ impl Export {
         write(&records, wanted, document, out, progress)
     }
 
-    /// A name for the file: the one that was given, or one by what is in it.
+    /// Returns the name of the file: the given one, or one derived from the content.
     pub fn file_name(&self, title: Option<&str>) -> String {
         let given = [self.name.as_deref(), title].into_iter().flatten();
         let mut names = given.map(as_file_name).filter(|name| !name.is_empty());
@@ -83,14 +83,14 @@ impl Export {
 
 /// Chats that do not change while they are read.
 pub enum ChatsAtOnce {
-    /// The database at one moment.
+    /// A snapshot of the database.
     Kept(StoreSnapshot),
-    /// A copy of those that were asked for: temporary chats are in no file.
+    /// A copy of the requested chats: temporary ones are in no file.
     Copied(Store),
 }
 
 impl ChatsAtOnce {
-    /// Those of a running app.
+    /// Takes the chats of a running app.
     pub fn of(chat: &Chat, database: &Path, wanted: Option<&[ChatId]>) -> Result<Self, Failure> {
         let temporary = wanted.filter(|wanted| wanted.iter().any(|chat| chat.is_temporary()));
         let Some(wanted) = temporary else {
@@ -121,7 +121,7 @@ impl ChatsAtOnce {
         copied.finish()
     }
 
-    /// One that is in no database.
+    /// Takes a chat that is in no database.
     pub fn alone(whole: WholeChat) -> Result<Self, Failure> {
         let mut copied = CopiedChats::begin()?;
         copied.importing.add(&copied.store, whole)?;
@@ -136,7 +136,7 @@ impl ChatsAtOnce {
     }
 }
 
-/// Chats on their way into a store in memory.
+/// Chats that are being copied into a store in memory.
 struct CopiedChats {
     store: Store,
     importing: Importing,
@@ -160,7 +160,7 @@ impl CopiedChats {
     }
 }
 
-/// A sentence on the chats of an export that cannot be imported again; `None`: all can.
+/// Describes the chats of an export that are too large to be imported again; `None` if there are none.
 pub fn too_large(written: &Written) -> Option<String> {
     let too_large = &written.too_large;
     let are = match too_large.count {
@@ -172,7 +172,7 @@ pub fn too_large(written: &Written) -> Option<String> {
     Some(format!("{are} too large to be imported again: {names}."))
 }
 
-/// Refuses a place in the data folder, where an export could replace the chats themselves.
+/// Refuses a path in the data folder, where an export could replace the chats themselves.
 pub fn check_place(file: &Path, folders: &Folders) -> Result<(), Failure> {
     if folders.hold(file) {
         return Err(Failure::other(format!(
@@ -183,7 +183,7 @@ pub fn check_place(file: &Path, folders: &Folders) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Nothing is left of a file that was not written.
+/// Makes the failure of a file that was not written, of which nothing is left.
 fn not_written(path: &Path, error: &io::Error) -> Failure {
     let name = path
         .file_name()

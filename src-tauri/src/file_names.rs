@@ -1,10 +1,10 @@
-//! Names of files, made of what a person wrote.
+//! Names of files, derived from a person's text.
 
-/// The most characters and bytes: file systems take 255 bytes, and an extension and a number are to fit.
+/// Maximum characters and bytes: file systems allow 255 bytes, which include an extension and a number.
 const MOST_CHARS: usize = 80;
 const MOST_BYTES: usize = 200;
 
-/// A text without what file names cannot have on every system; empty where nothing is left.
+/// Removes the characters that file names cannot have on every system; empty if nothing is left.
 pub fn as_file_name(text: &str) -> String {
     let is_forbidden = |c: char| c.is_control() || r#"/\:*?"<>|"#.contains(c);
     let cleaned: String = text
@@ -22,7 +22,7 @@ pub fn as_file_name(text: &str) -> String {
     name.to_owned()
 }
 
-/// Whether Windows takes a name for that of a device, whatever its extension.
+/// Returns whether Windows takes a name for that of a device, whatever its extension.
 fn is_device(name: &str) -> bool {
     let stem = name.split('.').next().unwrap_or(name).trim_end();
     let stem = stem.to_ascii_lowercase();

@@ -1,4 +1,4 @@
-//! Where the app keeps its things: one folder with the database, the log and the page's own data.
+//! Folders of the app: one with the database, the log and the page's own data.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -8,12 +8,12 @@ use directories::ProjectDirs;
 use crate::data_pointer::DataPointer;
 use crate::logging;
 
-/// Overrides the platform's folder for application data, and the one to which that was moved.
+/// Overrides the platform's folder for application data, and the one to which it was moved.
 pub const DATA_DIR: &str = "GOLDCREST_DATA_DIR";
 
-/// In the data folder: the chats.
+/// Database of the chats, in the data folder.
 pub const DATABASE: &str = "goldcrest.db";
-/// In the data folder: the lock of the app that has it open, and what the web view keeps for itself.
+/// Lock of the app that has the data folder open, and the web view's own data, in the data folder.
 pub const LOCK_FILE: &str = "goldcrest.lock";
 pub const WEB_VIEW: &str = "webview";
 
@@ -24,7 +24,7 @@ pub struct Folders {
 }
 
 impl Folders {
-    /// Those of this user; nothing is made yet. None when the machine has no home folder for them.
+    /// Returns the folders of this user, without creating them; `None` if the machine has no home folder for them.
     pub fn of_user() -> Option<Self> {
         if let Some(folder) = from_environment() {
             let data = std::path::absolute(folder).ok()?;
@@ -46,12 +46,12 @@ impl Folders {
         self.data.join(DATABASE)
     }
 
-    /// Whether the chats are there, or copies of them.
+    /// Returns whether the chats, or copies of them, exist.
     pub fn has_chats(&self) -> bool {
         self.database().exists() || self.data.join("copies").is_dir()
     }
 
-    /// True for a file in the data folder, even one that does not exist yet.
+    /// Returns whether a file is in the data folder, even if it does not exist yet.
     pub fn hold(&self, file: &Path) -> bool {
         let folder = file.parent().filter(|folder| *folder != Path::new(""));
         let folder = folder.unwrap_or(Path::new(".")).canonicalize();
@@ -67,28 +67,29 @@ impl Folders {
         logging::file_of_today(&self.logs())
     }
 
-    /// The KV caches of chats; may be deleted while the app is closed.
+    /// Returns the folder of the chats' KV caches; it may be deleted while the app is closed.
     pub fn kv_caches(&self) -> PathBuf {
         self.data.join("kv")
     }
 
-    /// What the web view keeps for itself; nothing of the person's is in it.
+    /// Returns the folder of the web view's own data, which holds nothing of the person's.
     pub fn web_view(&self) -> PathBuf {
         self.data.join(WEB_VIEW)
     }
 }
 
-/// The file that names the data folder once it was moved.
+/// Returns the file that names the data folder once it was moved.
 pub fn pointer() -> Option<PathBuf> {
     Some(of_platform()?.config_dir().join("data-folder.json"))
 }
 
-/// Why the data folder cannot be moved, where it cannot: the environment names it.
+/// Returns the reason for which the data folder cannot be moved, if the environment names it.
 pub fn fixed() -> Option<String> {
     from_environment().map(|_| format!("Set by {DATA_DIR}. Change it there to move the folder."))
 }
 
-/// Why the data folder cannot be used: it was moved to a disk that is not connected, say. It must not be begun again, empty.
+/// Returns the reason for which the data folder cannot be used, such as a disk that is not connected. It must not be
+/// created again, empty.
 pub fn fault(folders: &Folders) -> Option<String> {
     let file = pointer().filter(|_| fixed().is_none())?;
     match DataPointer::read(&file) {

@@ -1,5 +1,5 @@
-//! Files that the desktop hands to the app: models as arguments, through a second start, by a drop or, on macOS, as an event;
-//! chats by a drop.
+//! Files that the desktop passes to the app: models as arguments, by a second start, by a drop or, on macOS, as an
+//! event; chats by a drop.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -10,22 +10,22 @@ use tauri::{AppHandle, Manager, Runtime};
 use crate::events::Events;
 use crate::transfers::Transfers;
 
-/// The file that waits for the chats to be open.
+/// File to open once the chats are open.
 #[derive(Default)]
 pub struct GivenFile(Mutex<Option<PathBuf>>);
 
 impl GivenFile {
-    /// The one to open of the files that the app was started with.
+    /// Takes the file to open among the app's arguments.
     pub fn of(files: Vec<PathBuf>) -> Self {
         Self(Mutex::new(chosen(files)))
     }
 
-    /// The file, which is then waiting no longer.
+    /// Takes the pending file.
     pub fn take(&self) -> Option<PathBuf> {
         self.lock().take()
     }
 
-    /// A later file replaces an earlier one.
+    /// Sets the pending file, replacing an earlier one.
     pub fn put(&self, file: PathBuf) {
         *self.lock() = Some(file);
     }
@@ -35,7 +35,7 @@ impl GivenFile {
     }
 }
 
-/// Opens a model file in the running app, or keeps it until the chats are open.
+/// Opens a model file in the running app, or once the chats are open.
 pub fn open<R: Runtime>(app: &AppHandle<R>, files: Vec<PathBuf>) {
     let Some(file) = chosen(files) else {
         return;
@@ -46,11 +46,11 @@ pub fn open<R: Runtime>(app: &AppHandle<R>, files: Vec<PathBuf>) {
     }
 }
 
-/// What was dropped on the window: chats are imported, and of the others a model is opened.
+/// Handles a drop on the window: imports chats, and opens a model among the other files.
 pub fn take_drop<R: Runtime>(app: &AppHandle<R>, files: Vec<PathBuf>) {
     let (chats, models): (Vec<_>, Vec<_>) =
         files.into_iter().partition(|file| may_have_chats(file));
-    // Something else beside chats is no model unless it is called one.
+    // Beside chats, another file is a model only by its extension.
     if chats.is_empty() || models.iter().any(|file| is_gguf(file)) {
         open(app, models);
     }
@@ -61,7 +61,7 @@ pub fn take_drop<R: Runtime>(app: &AppHandle<R>, files: Vec<PathBuf>) {
     }
 }
 
-/// Whether a file is called as exports are, or is a folder.
+/// Returns whether a file has the extension of an export, or is a folder.
 fn may_have_chats(file: &Path) -> bool {
     let is_named = |known: &str| {
         let extension = file.extension();
@@ -80,13 +80,13 @@ pub fn open_waiting<R: Runtime>(app: &AppHandle<R>, chat: &Chat) {
     }
 }
 
-/// Of several files the first GGUF. Where there is none, the first: the engine says best what is wrong with it.
+/// Chooses the first GGUF among several files, else the first file: the engine describes its fault best.
 pub fn chosen(files: Vec<PathBuf>) -> Option<PathBuf> {
     let gguf = files.iter().position(|file| is_gguf(file));
     files.into_iter().nth(gguf.unwrap_or(0))
 }
 
-/// Whether a file is called as GGUF files are.
+/// Returns whether a file has the extension of GGUF files.
 pub fn is_gguf(file: &Path) -> bool {
     file.extension()
         .is_some_and(|extension| extension.eq_ignore_ascii_case("gguf"))

@@ -1,4 +1,4 @@
-//! An import: chats from files, added to those that are here, all or none.
+//! Import: adds chats from files, all or none.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use chat_files::{Item, Omissions, OnProgress, Tally};
 use crate::wire::Imported;
 use crate::worker;
 
-/// Adds the chats of files to those of the app; `None`: `progress` ended it.
+/// Adds the chats of files to those of the app; `None` if `progress` cancelled it.
 pub fn into_app(
     chat: &Chat,
     files: &[PathBuf],
@@ -36,7 +36,7 @@ impl Imported {
     }
 }
 
-/// What became of what was in the files.
+/// Describes the result of an import.
 fn sentences(tally: &Tally, counts: ImportCounts) -> String {
     let names: Vec<&str> = tally.sources.iter().map(|source| source.name()).collect();
     let first = match counts.of_added() {
@@ -79,7 +79,7 @@ fn sentences(tally: &Tally, counts: ImportCounts) -> String {
     first + &others.collect::<String>() + &unread(tally)
 }
 
-/// What of the files could not be read.
+/// Describes the parts of the files that could not be read.
 fn unread(tally: &Tally) -> String {
     let Omissions { count, .. } = tally.unread_messages;
     let mut sentences = String::new();
@@ -133,7 +133,7 @@ fn unread(tally: &Tally) -> String {
     sentences
 }
 
-/// The names in a list, as a sentence has them.
+/// Formats names for a sentence.
 pub fn names(left_out: &Omissions) -> String {
     let mut names = left_out.names.clone();
     if left_out.others > 0 {
@@ -146,7 +146,7 @@ pub fn names(left_out: &Omissions) -> String {
     }
 }
 
-/// A count for the page.
+/// Converts a count for the page.
 pub fn count(number: usize) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }

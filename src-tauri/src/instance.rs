@@ -1,5 +1,5 @@
-//! One app per data folder: a lock on a file there. On the session bus, where there is one, the app
-//! has a name by which a second start raises its window.
+//! One app per data folder: a lock on a file there. On the session bus, if there is one, the app has a name by which a
+//! second start raises its window.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Write};
@@ -13,17 +13,17 @@ use crate::folders::LOCK_FILE;
 
 const ASK_AGAIN: Duration = Duration::from_millis(50);
 
-/// What the lock file says while chats are imported from the command line.
+/// Content of the lock file while chats are imported from the command line.
 const IMPORT: &[u8] = b"import";
 
-/// Held for as long as the app runs; the system lets go when the process ends in whatever way.
+/// Lock that is held while the app runs; the system releases it when the process ends, however that ends.
 #[derive(Debug)]
 pub struct DataLock(File);
 
 impl DataLock {
-    /// Has the window of an app that finds the lock taken say that an import runs.
+    /// Notes in the lock file that an import runs, for the window of an app that finds it locked.
     pub fn note_import(&self) {
-        // Without that it says that an app is open.
+        // Otherwise the window says that an app is open.
         let _ = (&self.0).write_all(IMPORT);
     }
 }
@@ -34,16 +34,16 @@ impl Drop for DataLock {
     }
 }
 
-/// Whether the lock of a data folder is held by an import.
+/// Returns whether the lock of a data folder is held by an import.
 pub fn is_import(data: &Path) -> bool {
     fs::read(data.join(LOCK_FILE)).is_ok_and(|content| content == IMPORT)
 }
 
-/// Takes the lock of a data folder, which is made where there is none; `None`: another app has it.
+/// Takes the lock of a data folder, which is created if missing; `None` if another app has it.
 pub fn lock(data: &Path) -> io::Result<Option<DataLock>> {
     private::folder(data)?;
     let path = data.join(LOCK_FILE);
-    // What a link leads to would be emptied.
+    // The target of a link would be emptied.
     if fs::symlink_metadata(&path).is_ok_and(|found| !found.is_file()) {
         let refused = format!("{LOCK_FILE} is not a file: remove it");
         return Err(io::Error::new(ErrorKind::InvalidInput, refused));
@@ -58,7 +58,7 @@ pub fn lock(data: &Path) -> io::Result<Option<DataLock>> {
         }
         Err(TryLockError::Error(error)) => return Err(error),
     }
-    // An import may have left it.
+    // An import may have left its note.
     file.set_len(0)?;
     Ok(Some(DataLock(file)))
 }
@@ -97,10 +97,10 @@ mod bus {
 
     const PATH: &str = "/org/goldcrest/Goldcrest";
     const INTERFACE: &str = "org.goldcrest.Goldcrest";
-    /// A first app that hangs does not hold the second one up for longer.
+    /// Time limit for a first app that hangs.
     const TIMEOUT: Duration = Duration::from_secs(5);
 
-    /// The connection that has the name, until the app closes.
+    /// Connection that owns the name until the app closes.
     struct Served(Mutex<Option<Connection>>);
 
     struct Window<R: Runtime>(AppHandle<R>);
@@ -137,7 +137,7 @@ mod bus {
         Ok(())
     }
 
-    /// Gives the name back. An app that closes soon has no window to raise; a start in this time finds nobody to ask, and
+    /// Releases the name. An app that is closing has no window to raise; a start in this time finds nobody to ask, and
     /// waits for the data folder.
     pub fn withdraw<R: Runtime>(app: &AppHandle<R>) {
         let Some(served) = app.try_state::<Served>() else {
@@ -153,7 +153,8 @@ mod bus {
         }
     }
 
-    /// Raises the window of the app that has the lock of this data folder, which opens a model among `files`.
+    /// Raises the window of the app that has the lock of this data folder, and passes it `files`, of which it opens a
+    /// model.
     pub fn raise_first(data: &Path, files: &[PathBuf]) -> zbus::Result<()> {
         raise_on(Builder::session()?, data, files)
     }
@@ -172,10 +173,10 @@ mod bus {
         Ok(())
     }
 
-    /// Apps with other data folders have other names.
+    /// Returns the name of the app, which depends on the data folder.
     pub(super) fn name(data: &Path) -> String {
         let data = data.canonicalize().unwrap_or_else(|_| data.to_owned());
-        // FNV-1a: the name only tells folders of one user apart.
+        // FNV-1a: the name only distinguishes folders of one user.
         let hash = data
             .as_os_str()
             .as_bytes()
@@ -253,7 +254,7 @@ mod tests {
         closing.join().expect("no panic");
     }
 
-    /// A session bus of the test's own, until this is dropped.
+    /// A private session bus of the test, until this is dropped.
     #[cfg(target_os = "linux")]
     struct Bus {
         daemon: std::process::Child,
@@ -262,7 +263,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     impl Bus {
-        /// None where there is no D-Bus.
+        /// Starts it; `None` if there is no D-Bus.
         fn start() -> Option<Self> {
             use std::io::{BufRead, BufReader};
             use std::process::{Command, Stdio};

@@ -1,4 +1,4 @@
-//! The log: a file a day in the data folder, seven kept; and stderr when RUST_LOG asks.
+//! The log: a daily file in the data folder, seven kept; and stderr if RUST_LOG is set.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -17,16 +17,16 @@ const PREFIX: &str = "goldcrest";
 const SUFFIX: &str = "log";
 const DAYS_KEPT: usize = 7;
 
-/// What the file holds, whatever RUST_LOG asks for on stderr: it stays on the disk.
+/// Level of the file, whatever RUST_LOG sets for stderr: the file stays on the disk.
 const FILE_LEVEL: &str = "info";
 
-/// Logs to stderr alone, when RUST_LOG is set. For the command line.
+/// Logs only to stderr, if RUST_LOG is set. For the command line.
 pub fn to_stderr() {
     tracing_subscriber::registry().with(stderr_layer()).init();
     log_panics();
 }
 
-/// Logs to a daily file in `folder`, and to stderr when RUST_LOG is set.
+/// Logs to a daily file in `folder`, and to stderr if RUST_LOG is set.
 pub fn to_files(folder: &Path) -> io::Result<()> {
     private::folder(folder)?;
     let file = DailyFile::open(folder, today())?;
@@ -42,7 +42,7 @@ pub fn to_files(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Today's file in `folder`.
+/// Returns today's file in `folder`.
 pub fn file_of_today(folder: &Path) -> PathBuf {
     file_of(folder, today())
 }
@@ -51,7 +51,7 @@ fn file_of(folder: &Path, day: Date) -> PathBuf {
     folder.join(format!("{PREFIX}.{day}.{SUFFIX}"))
 }
 
-/// Days are counted in UTC.
+/// Returns the date in UTC.
 fn today() -> Date {
     chat::now()
         .timestamp()
@@ -59,11 +59,11 @@ fn today() -> Date {
         .date()
 }
 
-/// A line for each event: a file's name in it can neither begin another line nor speak to the terminal that shows it.
+/// Writer of a line per event: a file name in it can neither begin another line nor control the terminal that shows it.
 struct EventLines<W>(W);
 
 impl<W: Write> Write for EventLines<W> {
-    /// An event comes whole.
+    /// Writes a complete event.
     fn write(&mut self, event: &[u8]) -> io::Result<usize> {
         let text = String::from_utf8_lossy(event);
         let line = on_one_line(text.strip_suffix('\n').unwrap_or(&text));
@@ -76,7 +76,7 @@ impl<W: Write> Write for EventLines<W> {
     }
 }
 
-/// A file a day, readable to its user alone. tracing-appender's has no say in who may read it.
+/// A daily file that only its user may read: tracing-appender's has no control over its mode.
 struct DailyFile {
     folder: PathBuf,
     day: Date,
@@ -131,7 +131,7 @@ fn remove_old(folder: &Path) {
     let mut logs: Vec<String> = names.filter(|name| is_log(name)).collect();
     logs.sort_unstable();
     for name in &logs[..logs.len().saturating_sub(DAYS_KEPT)] {
-        // One that cannot be removed stays.
+        // A file that cannot be removed stays.
         let _ = std::fs::remove_file(folder.join(name));
     }
 }
@@ -156,7 +156,7 @@ fn log_panics() {
     }));
 }
 
-/// A panic in the middle of a character quotes the text that was cut, which may be a chat's.
+/// Removes the quoted text from a panic about a character boundary, which may be a chat's.
 fn without_quotes(panic: Option<&str>) -> &str {
     let message = panic.unwrap_or("unknown cause");
     message.split(" of `").next().unwrap_or_default()
@@ -225,7 +225,7 @@ mod tests {
             assert_eq!(kept, day > 2, "{day}");
         }
         assert!(other.exists());
-        // A second start on the same day goes on with its file.
+        // A second start on the same day appends to its file.
         let last = date(2026, 3, 9);
         let mut log = DailyFile::open(folder.path(), last).expect("opened");
         log.write_on(last, b"three\n").expect("written");

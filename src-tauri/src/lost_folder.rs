@@ -1,4 +1,4 @@
-//! The ways on where the data folder that was chosen is gone: the next start uses another one.
+//! Alternatives if the chosen data folder is gone: the next start uses another one.
 
 use std::fs;
 use std::io;
@@ -10,7 +10,7 @@ use system::private;
 use crate::data_pointer::DataPointer;
 use crate::folders::Folders;
 
-/// Has the next start use a folder in which chats are.
+/// Makes the next start use a folder that has chats.
 pub fn choose(pointer: &Path, folder: &Path) -> Result<(), Failure> {
     let chosen = Folders {
         data: folder.to_owned(),
@@ -31,12 +31,12 @@ pub fn choose(pointer: &Path, folder: &Path) -> Result<(), Failure> {
     written.map_err(|error| not_kept(pointer, &error))
 }
 
-/// Has the next start use the folder in which the app begins.
+/// Makes the next start use the default folder.
 pub fn begin_again(pointer: &Path) -> Result<(), Failure> {
     keep_old(pointer).map_err(|error| not_kept(pointer, &error))
 }
 
-/// The file that says where the chats were stays beside its place.
+/// Renames the pointer, which keeps the location of the chats.
 fn keep_old(pointer: &Path) -> io::Result<()> {
     match fs::rename(pointer, pointer.with_extension("json.bak")) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),

@@ -1,7 +1,7 @@
 //! Goldcrest: a native window that chats with SmolLM3 offline, and the same model on the command line.
 //!
-//! This crate is the shell, the only code that names tauri. It puts `chat` and `engine` together and
-//! holds no rules of its own: a command goes to `chat`, a turn goes to `engine`.
+//! This crate is the shell, the only code that names tauri. It connects `chat` and `engine` and holds no rules of its
+//! own: a command goes to `chat`, a turn goes to `engine`.
 
 #![cfg_attr(all(windows, not(debug_assertions)), windows_subsystem = "windows")]
 
@@ -63,7 +63,7 @@ use std::process::ExitCode;
 use folders::Folders;
 
 fn main() -> ExitCode {
-    // Nobody can do more than that, and a system on which it fails is no worse than without.
+    // No other protection is possible, and a system on which it fails is no worse than without.
     let _ = sandbox::limits::no_core_dumps();
     let arguments = cli::parse();
     match arguments.command {
@@ -91,7 +91,7 @@ fn open_window(files: Vec<PathBuf>) -> ExitCode {
         say("goldcrest: no home folder was found; set GOLDCREST_DATA_DIR");
         return ExitCode::FAILURE;
     };
-    // The window says what is wrong with the folder, and needs no log for it.
+    // The window reports the fault of the folder, and needs no log for it.
     if folders::fault(&folders).is_some() {
         logging::to_stderr();
     } else if let Err(error) = logging::to_files(&folders.logs()) {
@@ -108,7 +108,7 @@ fn open_window(files: Vec<PathBuf>) -> ExitCode {
     }
 }
 
-/// To stderr; a terminal that is gone is no reason to fail.
+/// Prints to stderr; a terminal that is gone is no failure.
 fn say(sentence: &str) {
     let _ = writeln!(visible::Visible(std::io::stderr()), "{sentence}");
 }

@@ -1,4 +1,4 @@
-//! The one window: its label, its colours, its zoom, and bringing it before the others.
+//! The one window: its label, its colours, its zoom, and raising it.
 
 use tauri::window::Color;
 use tauri::{AppHandle, Manager, Runtime, Theme, WebviewWindow};
@@ -6,11 +6,11 @@ use tauri::{AppHandle, Manager, Runtime, Theme, WebviewWindow};
 /// The one window's label; capabilities/main.json grants to it.
 pub const MAIN: &str = "main";
 
-/// The page's grounds (`--ground` in the page's tokens), so that nothing flashes before it is drawn.
+/// Backgrounds of the page (`--ground` in the page's tokens), so that nothing flashes before it is drawn.
 const LIGHT: Color = Color(0xfb, 0xf9, 0xf5, 0xff);
 const DARK: Color = Color(0x16, 0x13, 0x10, 0xff);
 
-/// Brings the window before the others, for a second start.
+/// Raises the window, for a second start.
 pub fn bring_forward<R: Runtime>(app: &AppHandle<R>) {
     let Some(window) = app.get_webview_window(MAIN) else {
         return;
@@ -22,7 +22,7 @@ pub fn bring_forward<R: Runtime>(app: &AppHandle<R>) {
     }
 }
 
-/// Gives the frame and the ground behind the page these colours; the page follows the frame.
+/// Sets the colours of the frame and the background of the page; the page follows the frame.
 pub fn set_theme<R: Runtime>(window: &WebviewWindow<R>, theme: chat::Theme) -> tauri::Result<()> {
     window.set_theme(match theme {
         chat::Theme::System => None,
@@ -37,7 +37,7 @@ pub fn set_theme<R: Runtime>(window: &WebviewWindow<R>, theme: chat::Theme) -> t
     window.set_background_color(Some(if is_dark { DARK } else { LIGHT }))
 }
 
-/// Draws the page this large, in percent, as a browser does: in the same window there is room for less.
+/// Sets the zoom of the page in percent, as a browser does: less fits into the same window.
 pub fn set_zoom<R: Runtime>(window: &WebviewWindow<R>, percent: u32) -> tauri::Result<()> {
     window.set_zoom(f64::from(percent) / 100.0)
 }

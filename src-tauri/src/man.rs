@@ -1,4 +1,4 @@
-//! The committed man pages and shell completions are those that this command line makes.
+//! Checks that the committed man pages and shell completions are those that this command line makes.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -28,7 +28,8 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("bundle")
 }
 
-/// Every file with its text: a page for the program and for each of its commands, and what three shells complete.
+/// Returns every file with its text: a man page for the program and for each of its commands, and completions for three
+/// shells.
 fn made() -> BTreeMap<PathBuf, String> {
     let mut made = BTreeMap::new();
     let mut command = visible(&Cli::command()).disable_help_subcommand(true);
@@ -55,7 +56,7 @@ fn made() -> BTreeMap<PathBuf, String> {
     made
 }
 
-/// The command line without what is hidden, which completions would offer.
+/// Returns the command line without hidden parts, which completions would offer.
 fn visible(command: &Command) -> Command {
     // clap keeps names for the life of the program.
     let kept = |text: &str| -> &'static str { text.to_owned().leak() };
@@ -79,7 +80,7 @@ fn visible(command: &Command) -> Command {
     shown
 }
 
-/// A page, with sections before the last one, which is of the version.
+/// Renders a page, with sections before the last one, which is the version.
 fn page(command: Command, more: &str) -> String {
     let has_commands = command.has_subcommands();
     let man = Man::new(command);

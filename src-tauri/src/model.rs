@@ -30,17 +30,17 @@ pub use opened::{load_options, requested};
 #[derive(Default)]
 pub struct EngineModel {
     open: Option<OpenedModel>,
-    /// Without it no GPU is used unless one is asked for.
+    /// Devices; without them no GPU is used unless one is requested.
     devices: Option<Devices>,
-    /// Where files' own chat templates run; without it none does.
+    /// Sandbox for files' own chat templates; without it none is rendered.
     sandbox: Option<Arc<dyn TemplateSandbox>>,
-    /// Where it is marked that a model is being opened.
+    /// Crash markers for opening a model.
     markers: Option<CrashMarkers>,
-    /// Where KV caches outlive the app; without it prompts are read again.
+    /// Store for KV caches that outlive the app; without it prompts are prefilled again.
     kv_disk: Option<KvDisk>,
-    /// On battery nothing is evaluated that nobody has asked for.
+    /// Power supply: on battery, no idle work that evaluates.
     power: Power,
-    /// What is in memory, for [`EngineCounter`].
+    /// Sequences in memory, for [`EngineCounter`].
     in_memory: SequencesInMemory,
 }
 
@@ -68,7 +68,7 @@ impl ModelHost for EngineModel {
         let opened = self.open_marked(choice, options, on_progress);
         drop(mark);
         if let Some(markers) = markers {
-            // It has come to an end this time.
+            // This opening has ended.
             markers.forget(Work::Opening, choice);
         }
         opened
@@ -104,7 +104,7 @@ impl ModelHost for EngineModel {
         let finished = open.model.run(devices, |engine| {
             engine.generate(prompt, params, signals, on_event)
         });
-        // A GPU that has failed has left the model to the CPU.
+        // A failed GPU has left the model to the CPU.
         open.info.device = device_info(&open.model);
         self.note_sequences();
         finished.map_err(|error| generation(&error))
@@ -229,7 +229,7 @@ impl ModelHost for EngineModel {
 }
 
 impl EngineModel {
-    /// A model whose device `devices` choose.
+    /// Makes a host whose device `devices` choose.
     pub fn choosing(devices: Option<Devices>, markers: CrashMarkers) -> Self {
         let sandbox = sandbox::of_this_program()
             .inspect_err(|error| tracing::error!(%error, "no sandbox for unknown chat templates"));
@@ -244,7 +244,7 @@ impl EngineModel {
         }
     }
 
-    /// The same, with KV caches that outlive it in a folder.
+    /// Likewise, with KV caches in a folder that outlive it.
     pub fn keeping_caches(self, folder: &Path) -> Self {
         Self {
             kv_disk: KvDisk::open(folder),
@@ -252,14 +252,14 @@ impl EngineModel {
         }
     }
 
-    /// Lets the counting thread know what is in memory now.
+    /// Publishes the sequences in memory for the counting thread.
     fn note_sequences(&self) {
         let open = self.open.as_ref();
         let sequences = open.map(|open| open.model.engine.sequences());
         self.in_memory.set(sequences.into_iter().flatten());
     }
 
-    /// Where the chat template of the file with this fingerprint runs, if the user wants the file's own.
+    /// Returns the sandbox for the chat template of the file with this fingerprint, if the user wants the file's own.
     fn sandbox_for(
         &self,
         options: &chat::ModelOptions,
@@ -288,8 +288,8 @@ impl EngineModel {
             open.set_sandbox(sandbox, options);
             return Ok(open.info.clone());
         }
-        // The file is good. Two models may be more than the memory holds, so the old one goes first,
-        // and comes back should the new one not find room.
+        // The file is valid. Two models may exceed the memory, so the old one is closed first, and reopened should the
+        // new one not fit.
         let before = self.open.take().map(OpenedModel::close);
         let devices = self.devices.as_ref();
         match OpenedModel::new(file, choice, options, sandbox, devices, on_progress) {
@@ -308,7 +308,8 @@ impl EngineModel {
     }
 }
 
-/// The tokens of a prompt that the answer to a longer one can use, without those that the template adds for the answer.
+/// Returns the tokens of a prompt that the answer to a longer one can reuse, without those that the template adds for
+/// the answer.
 fn read_ahead_of<'a>(engine: &Engine, ids: &'a [u32]) -> &'a [u32] {
     &ids[..engine.last_turn_end(ids).unwrap_or(ids.len())]
 }

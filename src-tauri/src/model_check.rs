@@ -1,4 +1,4 @@
-//! "Check this model" in the model's card: `goldcrest verify` in a child process, and what it says as it goes on.
+//! "Check this model" in the model's card: `goldcrest verify` in a child process, and its progress.
 
 use std::ffi::OsString;
 use std::io;
@@ -18,79 +18,79 @@ use crate::{demo_model, environment};
 /// The flag with which `goldcrest verify` prints a [`CheckLine`] for each step.
 pub const STEPS: &str = "--steps";
 
-/// How long a step may take: candle loads a large model in one.
+/// Time limit of a step: candle loads a large model in one.
 const STEP_TIMEOUT: Duration = Duration::from_secs(15 * 60);
-/// Largest line that is read, in bytes.
+/// Maximum bytes of a line.
 const LINE_LIMIT: usize = 1 << 20;
 
-/// How far a check is.
+/// Progress of a check.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(specta::Type))]
 #[serde(tag = "state", rename_all = "camelCase")]
 pub enum ModelCheck {
-    /// It is under way.
+    /// It is running.
     Running {
-        /// What is being computed.
+        /// Current step.
         step: ModelCheckStep,
-        /// Tokens of the text that were read in this step.
+        /// Tokens of the text that this step has read.
         done: u32,
         /// Tokens of the text.
         total: u32,
     },
-    /// It is done.
+    /// It is complete.
     Done {
-        /// What it found.
+        /// Its report.
         report: CheckReport,
     },
-    /// It could not be done.
+    /// It failed.
     Failed {
-        /// Why, in a sentence.
+        /// Reason, in a sentence.
         message: String,
     },
     /// The user stopped it.
     Stopped,
 }
 
-/// What a check computes at the moment.
+/// Steps of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(specta::Type))]
 #[serde(rename_all = "camelCase")]
 pub enum ModelCheckStep {
     /// candle loads the model.
     Loading,
-    /// The text by candle.
+    /// candle evaluates the text.
     Candle,
-    /// The text in exact arithmetic.
+    /// The engine evaluates the text in exact arithmetic.
     Exact,
-    /// The text as the user runs the model.
+    /// The engine evaluates the text as the user runs the model.
     Engine,
 }
 
-/// What a check found, as the card shows it.
+/// Report of a check, as the card shows it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(specta::Type))]
 #[serde(rename_all = "camelCase")]
 pub struct CheckReport {
-    /// Which of the results are right.
+    /// Verdict on the results.
     pub verdict: Agreement,
     /// The device on which the engine ran.
     pub device_name: String,
     /// Tokens of the text.
     pub tokens: u32,
-    /// The engine as the user runs it, compared with the exact result.
+    /// Distance of the engine, as the user runs it, from the exact result.
     pub engine: CheckDistance,
-    /// candle, compared with the exact result.
+    /// Distance of candle from the exact result.
     pub candle: CheckDistance,
 }
 
-/// How far logits are from the exact ones.
+/// Distance of logits from the exact ones.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(specta::Type))]
 #[serde(rename_all = "camelCase")]
 pub struct CheckDistance {
-    /// Relative error; none where it is NaN.
+    /// Relative error; none if it is NaN.
     pub relative_error: Option<f64>,
-    /// Mean KL divergence in nats; none where it is NaN.
+    /// Mean KL divergence in nats; none if it is NaN.
     pub mean_kl: Option<f64>,
     /// Share of the positions whose likeliest token is the same, from 0 to 1.
     pub top1: Option<f64>,
@@ -100,11 +100,11 @@ pub struct CheckDistance {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum CheckLine {
-    /// A step has come this far.
+    /// Progress of a step.
     Step {
-        /// What is being computed.
+        /// Current step.
         step: ModelCheckStep,
-        /// Tokens that were read in it.
+        /// Tokens that it has read.
         done: u32,
         /// Tokens of the text.
         total: u32,
@@ -113,21 +113,21 @@ pub enum CheckLine {
     Report(CheckReport),
 }
 
-/// What is checked: a model's file, run as the user's settings say.
+/// Subject of a check: a model's file, run with the user's settings.
 #[derive(Debug, Clone)]
 pub struct CheckSubject {
     /// The model's file.
     pub file: PathBuf,
-    /// `auto`, `cpu`, `gpu` or `gpu:ID`; none for that of the environment.
+    /// `auto`, `cpu`, `gpu` or `gpu:ID`; `None` for that of the environment.
     pub device: Option<String>,
-    /// CPU threads; none for one per physical core.
+    /// CPU threads; `None` for one per physical core.
     pub threads: Option<u32>,
-    /// How keys and values are kept, as the command line takes it.
+    /// Storage type of keys and values, as the command line takes it.
     pub kv: &'static str,
 }
 
 impl CheckSubject {
-    /// The model that is open, as it is run; none where none is.
+    /// Returns the open model, as it is run; `None` if there is none.
     pub fn of_chat(status: &ModelStatus, settings: &Settings) -> Option<Self> {
         let file = match &status.ready()?.file {
             Some(file) => PathBuf::from(file),
@@ -136,7 +136,7 @@ impl CheckSubject {
         Some(Self::of_file(file, settings))
     }
 
-    /// A file, as it would be run.
+    /// Returns a file, as it would be run.
     pub fn of_file(file: PathBuf, settings: &Settings) -> Self {
         Self {
             file,
@@ -163,12 +163,12 @@ impl CheckSubject {
     }
 }
 
-/// At most one check at a time.
+/// Runs at most one check at a time.
 #[derive(Debug, Clone, Default)]
 pub struct ModelChecker(Arc<Mutex<Option<Arc<AtomicBool>>>>);
 
 impl ModelChecker {
-    /// Starts a check; one that is under way goes on instead. `on_change` is called on a thread of its own.
+    /// Starts a check, unless one is running. `on_change` is called on a separate thread.
     pub fn start(&self, subject: CheckSubject, on_change: impl Fn(ModelCheck) + Send + 'static) {
         let program = std::env::current_exe();
         let child = program.map(|program| Child {
@@ -207,7 +207,7 @@ impl ModelChecker {
         });
     }
 
-    /// Stops the check that is under way, if one is.
+    /// Stops the running check, if any.
     pub fn stop(&self) {
         let running = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(cancel) = &*running {
@@ -216,7 +216,7 @@ impl ModelChecker {
     }
 }
 
-/// How the check ended.
+/// Runs a check to its end, and returns it.
 fn check(
     child: io::Result<Child>,
     subject: &CheckSubject,
@@ -256,7 +256,7 @@ fn check(
     }
 }
 
-/// The next line; none where `cancel` was set.
+/// Returns the next line; `None` if `cancel` was set.
 fn line(stream: &mut StreamingChild, cancel: &AtomicBool) -> Result<Option<Vec<u8>>, ChildError> {
     let mut line = Vec::new();
     let mut byte = [0];
@@ -295,7 +295,7 @@ mod tests {
 
     use super::*;
 
-    /// What a check reports whose child is this line of shell.
+    /// Starts a check whose child is this line of shell, and returns its events.
     fn checked(script: &str) -> (ModelChecker, Receiver<ModelCheck>) {
         let child = Child {
             program: "/bin/sh".into(),

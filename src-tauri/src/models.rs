@@ -1,7 +1,7 @@
-//! The models page: one thread owns the list of models and their downloads; everything slow is done on others.
+//! The models page: one thread owns the list of models and their downloads; slow work runs on others.
 //!
-//! A command is a closure that the owner runs. What the owner waits for comes back to it in the same way, so that its
-//! state is never locked.
+//! A command is a closure that the owner runs. Results of slow work come back to it in the same way, so that its state
+//! is never locked.
 
 mod downloading;
 mod downloads;
@@ -31,14 +31,14 @@ use removal::files_behind;
 pub use downloads::{DOWNLOADS_FILE, relocate as relocate_downloads};
 pub use places::{ModelPlaces, machine_name, settings_name};
 
-/// Pause between two questions whether the downloads that are held have ended.
+/// Polling interval for the end of held downloads.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// The handle to the owner. Clones ask the same one.
+/// Handle to the owner. Clones share it.
 #[derive(Clone)]
 pub struct Models(Mailbox<Library>);
 
-/// Downloads into a folder that wait until this is dropped.
+/// Guard that holds the downloads into a folder until it is dropped.
 pub struct HeldDownloads(Mailbox<Library>);
 
 impl Drop for HeldDownloads {
@@ -47,17 +47,17 @@ impl Drop for HeldDownloads {
     }
 }
 
-/// An owner that is not started: what is sent to it before that is not lost.
+/// Inbox of an owner that is not started yet: requests that are sent before are not lost.
 pub struct ModelsInbox(Inbox<Library>);
 
 impl Models {
-    /// A handle, and what its owner is started with.
+    /// Makes a handle, and the inbox with which its owner is started.
     pub fn new() -> (Self, ModelsInbox) {
         let (mailbox, inbox) = Mailbox::new();
         (Self(mailbox), ModelsInbox(inbox))
     }
 
-    /// What chat says of the open model, and of the speed of its answers.
+    /// Handles chat's events about the open model, and the speed of its answers.
     pub fn observe(&self, event: &ChatEvent) {
         match event {
             ChatEvent::Model { model } => {
@@ -73,13 +73,13 @@ impl Models {
         }
     }
 
-    /// The settings were saved.
+    /// Passes on saved settings.
     pub fn settings_changed(&self, settings: Settings) {
         self.0
             .tell(move |library| library.settings_changed(settings));
     }
 
-    /// The list as it is; folders are searched again, which ends in an event.
+    /// Returns the present list; folders are searched again, which ends in an event.
     pub fn list(&self) -> Result<ModelList, Failure> {
         self.ask(Library::list)
     }
@@ -89,7 +89,7 @@ impl Models {
         self.ask(move |library| library.get(&id))?
     }
 
-    /// Starts the download of an address that was typed in.
+    /// Starts the download of a typed address.
     pub fn get_address(&self, url: String) -> Result<(), Failure> {
         self.ask(move |library| library.get_address(&url))?
     }
@@ -99,13 +99,13 @@ impl Models {
         self.ask(move |library| library.pause(&id))
     }
 
-    /// Stops a download and removes what of it is here.
+    /// Stops a download and deletes the partial file.
     pub fn drop_download(&self, id: String) -> Result<(), Failure> {
         self.ask(move |library| library.drop_download(&id))
     }
 
-    /// Pauses the downloads into a folder and those below it, and begins none there: once they have ended, as long as
-    /// `waits` agrees.
+    /// Pauses the downloads into a folder and its subfolders, and starts none there. Returns once they have ended, as
+    /// long as `waits` returns true.
     pub fn hold_downloads(
         &self,
         folder: &Path,
@@ -123,17 +123,17 @@ impl Models {
         Ok(Some(held))
     }
 
-    /// What an entry is opened as.
+    /// Returns the choice for opening an entry.
     pub fn choice(&self, id: String) -> Result<ModelChoice, Failure> {
         self.ask(move |library| library.choice(&id))?
     }
 
-    /// The file of an entry.
+    /// Returns the file of an entry.
     pub fn file(&self, id: String) -> Result<PathBuf, Failure> {
         self.ask(move |library| library.file(&id))?
     }
 
-    /// The file of an entry that may be removed, with every path that leads to it.
+    /// Returns the file of an entry that may be removed, with all paths to it.
     pub fn removable(&self, id: String) -> Result<Vec<PathBuf>, Failure> {
         let file = self.ask(move |library| library.removable(&id))??;
         let files = files_behind(&file).map_err(|error| {
@@ -150,12 +150,12 @@ impl Models {
         Ok(files)
     }
 
-    /// Files were removed: folders are searched again, which ends in an event.
+    /// Searches folders again after files were removed, which ends in an event.
     pub fn files_removed(&self) {
         self.0.tell(Library::scan);
     }
 
-    /// The folder in which a dialog begins, for a folder of downloads.
+    /// Returns the initial folder of the dialog for a download folder.
     pub fn download_folder(&self) -> Result<PathBuf, Failure> {
         self.ask(|library| library.download_folder())
     }
@@ -174,7 +174,7 @@ impl ModelsInbox {
     /// Starts the owner, which lives as long as the app.
     ///
     /// # Errors
-    /// When the system has no thread for it.
+    /// Fails if the system has no thread for it.
     pub fn start(
         self,
         models: &Models,

@@ -1,4 +1,4 @@
-//! Counts the network sockets of this process and of all below it: the web view's, and a download's.
+//! Counts the network sockets of this process and its descendants: the web view's, and a download's.
 //!
 //! Linux shows them in `/proc`: `PID/fd` has a link `socket:[INODE]` for each open socket, and the tables in `PID/net`
 //! list the inodes by protocol. Other systems have no such files.
@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use self::tables::{Socket, Sockets};
 
-/// What the page shows of a check.
+/// Result of a check, for the page.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(specta::Type))]
 #[serde(tag = "type", rename_all = "camelCase")]
@@ -24,18 +24,18 @@ pub enum NetworkCheck {
     NotShown { system: String },
 }
 
-/// How a process belongs to the app.
+/// Role of a process in the app.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(specta::Type))]
 #[serde(rename_all = "kebab-case")]
 pub enum ProcessRole {
-    /// It is the app.
+    /// The app itself.
     App,
-    /// The program that downloads, which is started only when the user asks for a download.
+    /// The program that downloads, which is started only when the user requests a download.
     Download,
-    /// It draws the window.
+    /// The renderer of the window.
     WebView,
-    /// Another that was started by the app, or by one of these.
+    /// Another process that was started by the app, or by one of these.
     Other,
 }
 
@@ -45,18 +45,18 @@ pub enum ProcessRole {
 #[serde(rename_all = "camelCase")]
 pub struct ProcessSockets {
     pub pid: u32,
-    /// Of its program.
+    /// Name of its program.
     pub name: String,
     pub role: ProcessRole,
-    /// Whether the system let the app see its sockets.
+    /// True if the system let the app see its sockets.
     pub readable: bool,
-    /// Those of a network, such as `TCP 10.0.0.2:51234 to 18.4.5.6:443`.
+    /// Network sockets, such as `TCP 10.0.0.2:51234 to 18.4.5.6:443`.
     pub network: Vec<String>,
-    /// Those to other programs on this computer.
+    /// Number of sockets to other programs on this computer.
     pub local: u32,
-    /// Those to the kernel itself, which reports changes by them.
+    /// Number of sockets to the kernel itself, which reports changes by them.
     pub kernel: u32,
-    /// Those in no table: they lead nowhere.
+    /// Number of sockets in no table: they are not connected.
     pub unconnected: u32,
 }
 
@@ -72,18 +72,18 @@ pub fn run() -> NetworkCheck {
     }
 }
 
-/// Of a process and those below it, as a folder shows them.
+/// Returns a process and its descendants, as a folder shows them.
 fn processes(proc: &Path, root: u32) -> Vec<ProcessSockets> {
     // Most processes share a network namespace, and so the tables.
     let mut tables = HashMap::new();
     let mut found = Vec::new();
     for pid in family(proc, root) {
         let process = proc.join(pid.to_string());
-        // One that has ended meanwhile has none.
+        // A process that has ended meanwhile has none.
         let Some(name) = name(&process) else { continue };
         let inodes = inodes(&process);
         let namespace = fs::read_link(process.join("ns/net")).unwrap_or_default();
-        // After the sockets, so that one that was just opened is in them.
+        // Read after the sockets, so that one that was just opened is in them.
         let sockets = tables
             .entry(namespace)
             .or_insert_with(|| Sockets::read(&process.join("net")));
@@ -134,7 +134,7 @@ fn count(
     counted
 }
 
-/// A process and all below it, parents first.
+/// Returns a process and its descendants, parents first.
 fn family(proc: &Path, root: u32) -> Vec<u32> {
     let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
     for entry in fs::read_dir(proc).into_iter().flatten().flatten() {
@@ -165,7 +165,7 @@ fn parent(process: &Path) -> Option<u32> {
     fields.split_whitespace().nth(1)?.parse().ok()
 }
 
-/// The program's, whose name in `comm` is cut at 15 characters.
+/// Returns the name of the program, which `comm` truncates at 15 characters.
 fn name(process: &Path) -> Option<String> {
     let command = fs::read(process.join("cmdline")).unwrap_or_default();
     let program = command.split(|byte| *byte == 0).next().unwrap_or_default();
@@ -181,7 +181,7 @@ fn name(process: &Path) -> Option<String> {
     }
 }
 
-/// Of the open sockets; `None` where the system does not let the app see them.
+/// Returns the inodes of the open sockets; `None` if the system does not let the app see them.
 fn inodes(process: &Path) -> Option<Vec<u64>> {
     let entries = fs::read_dir(process.join("fd")).ok()?;
     let inode = |entry: fs::DirEntry| {

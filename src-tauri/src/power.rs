@@ -1,9 +1,9 @@
-//! Whether the computer runs on its battery.
+//! Power supply of the computer.
 
 use std::fs;
 use std::path::Path;
 
-/// Asks whether it does; a test asks something else.
+/// Function that returns whether the computer runs on its battery; replaced in tests.
 #[derive(Clone, Copy)]
 pub struct Power(pub fn() -> bool);
 
@@ -13,7 +13,7 @@ impl Default for Power {
     }
 }
 
-/// Whether it does, or that is not known: then nothing is computed that nobody has asked for.
+/// Returns whether the computer runs on its battery, or that is unknown: idle work then evaluates nothing.
 fn is_on_battery() -> bool {
     if cfg!(target_os = "linux") {
         is_on_battery_in(Path::new("/sys/class/power_supply"))
@@ -22,8 +22,8 @@ fn is_on_battery() -> bool {
     }
 }
 
-/// The same, of a folder as Linux has it: a battery of the computer itself that is discharging. One without batteries is
-/// on mains.
+/// Reads this from a folder as Linux has it: true if a battery of the computer itself is discharging. A computer
+/// without batteries is on mains.
 fn is_on_battery_in(supplies: &Path) -> bool {
     let Ok(entries) = fs::read_dir(supplies) else {
         return false;

@@ -1,4 +1,4 @@
-//! Presets to a file and from one, each chosen in a dialog of the desktop.
+//! Export and import of presets, to files that the user chooses in a dialog.
 
 use chat::preset::{ReadPresets, file};
 use chat::{Chat, Failure, Preset, PresetId};
@@ -7,17 +7,17 @@ use serde::Serialize;
 use crate::desktop::Desktop;
 use crate::file_names::as_file_name;
 
-/// What an import has added.
+/// Result of an import.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(specta::Type))]
 #[serde(rename_all = "camelCase")]
 pub struct ImportedPresets {
     pub ids: Vec<PresetId>,
-    /// What of another app's preset has no place here.
+    /// Parts of another app's preset that have no counterpart here.
     pub left_out: Vec<String>,
 }
 
-/// The name of the file; `None`: the user closed the dialog.
+/// Exports presets, and returns the name of the file; `None` if the user closed the dialog.
 pub fn export(
     chat: &Chat,
     desktop: &dyn Desktop,
@@ -39,7 +39,7 @@ pub fn export(
     Ok(Some(name.to_string_lossy().into_owned()))
 }
 
-/// What was added; `None`: the user closed the dialog.
+/// Imports presets, and returns them; `None` if the user closed the dialog.
 pub fn import(chat: &Chat, desktop: &dyn Desktop) -> Result<Option<ImportedPresets>, Failure> {
     let picked = desktop.open_files("Import presets", ("Presets", &["json"]), false);
     let Some(path) = picked.first() else {

@@ -1,9 +1,9 @@
-//! candle computes in a child process of its own: it may panic on a file, or abort for want of memory.
+//! candle in a separate child process: it may panic on a file, or abort when out of memory.
 //!
-//! The parent writes requests to the child's stdin: a count as u32, and as many token ids as u32, all little-endian. The
-//! child answers with the logits after the last of them, as f32. A count of 0 has it forget the sequence, without an
+//! The parent writes requests to the child's stdin: a count as u32, and as many token ids as u32, all little-endian.
+//! The child answers with the logits after the last of them, as f32. A count of 0 resets the sequence, without an
 //! answer; the end of stdin ends it, and so does the parent's. Before the first answer it writes [`READY`], the
-//! vocabulary's and the context's length as u32; what stands before that is what candle prints while it loads.
+//! vocabulary's and the context's length as u32; what precedes that is candle's output while it loads.
 
 mod serve;
 #[cfg(test)]
@@ -24,48 +24,48 @@ use system::child::{Call, Child, ChildError, ChildFault, StreamingChild};
 /// The hidden subcommand that computes.
 pub const SUBCOMMAND: &str = "reference-logits";
 
-/// What ends candle's own output.
+/// Terminator of candle's own output.
 const READY: [u8; 4] = *b"\0ok\n";
-/// Bytes that candle may print before.
+/// Maximum bytes of that output.
 const MOST_PRINTED: usize = 1 << 16;
-/// Token ids in one request: few enough that they stay in a pipe that nobody reads.
+/// Token ids in one request: few enough to fit into a pipe that nobody reads.
 const MOST_IDS: usize = 1024;
 
-/// How long opening a model, or reading tokens, may take: a start, and bytes of weights a second.
+/// Time limit for opening a model, or reading tokens: a base, and bytes of weights per second.
 const LEAST_TIME: Duration = Duration::from_secs(60);
 const LEAST_LOADING_RATE: u64 = 20 << 20;
 const LEAST_READING_RATE: u64 = 50 << 20;
 
-/// Tells candle, as it does all users of rayon, how many threads to compute with.
+/// Variable that sets the number of candle's threads, as for all users of rayon.
 const THREADS: &str = "RAYON_NUM_THREADS";
 
-/// Why candle has no logits.
+/// Reasons for which candle has no logits.
 #[derive(Debug, thiserror::Error)]
 pub enum ReferenceFault {
     /// The process could not be started.
     #[error("candle's process could not be started ({0})")]
     NotRun(io::Error),
-    /// It says why.
+    /// It reports the reason.
     #[error("{0}")]
     Refused(String),
-    /// It died of a panic, for want of memory, or otherwise.
+    /// It died of a panic, out of memory, or otherwise.
     #[error("candle crashed on this file ({status}{}{reason})", if reason.is_empty() { "" } else { ": " })]
     Crashed {
-        /// How it ended.
+        /// Its exit status.
         status: ExitStatus,
-        /// The last that it said.
+        /// Last line of its stderr.
         reason: String,
     },
-    /// It was not done in time, and was ended.
+    /// It exceeded its time limit and was killed.
     #[error("candle took longer than {} s", .0.as_secs())]
     TimedOut(Duration),
-    /// Somebody ended it.
+    /// Another process ended it.
     #[error("candle's process was ended")]
     Interrupted,
-    /// What it wrote is not what was asked for.
+    /// Its output is invalid.
     #[error("candle's process wrote invalid output")]
     Garbled,
-    /// There is no memory for its answer.
+    /// Out of memory for its answer.
     #[error("no memory for the logits")]
     Memory,
 }
@@ -79,15 +79,15 @@ pub struct ReferenceProcess {
     /// Bytes of the model's file.
     bytes: u64,
     answer: Vec<u8>,
-    /// A part of an answer is still to come that nobody waits for.
+    /// True if a part of an answer is still to come that nobody waits for.
     cancelled: bool,
 }
 
 impl ReferenceProcess {
-    /// Opens a model; none where `cancel` ended that. The file is to be one that [`engine::ModelFile::open`] accepts.
+    /// Opens a model; `None` if `cancel` was set. The file must be one that [`engine::ModelFile::open`] accepts.
     ///
     /// # Errors
-    /// When candle cannot run the file, there is no memory for it, or it crashes or takes too long.
+    /// Fails if candle cannot run the file, there is no memory for it, or it crashes or takes too long.
     pub fn open(
         file: &Path,
         threads: Option<usize>,
@@ -157,21 +157,21 @@ impl ReferenceProcess {
         }))
     }
 
-    /// Tokens in the vocabulary.
+    /// Returns the tokens in the vocabulary.
     pub fn vocab(&self) -> usize {
         self.vocab
     }
 
-    /// The longest sequence in tokens.
+    /// Returns the longest sequence in tokens.
     pub fn context(&self) -> usize {
         self.context
     }
 
-    /// Reads `ids` behind those that were read before, and replaces `logits` by those `[vocab]` after the last of them;
-    /// false where `cancel` ended that: then the process is of no more use.
+    /// Appends `ids` to the sequence, and replaces `logits` with those `[vocab]` after the last of them; false if
+    /// `cancel` was set: the process is then useless.
     ///
     /// # Errors
-    /// When candle fails, crashes or takes too long.
+    /// Fails if candle fails, crashes or takes too long.
     pub fn read(
         &mut self,
         ids: &[u32],
@@ -211,10 +211,10 @@ impl ReferenceProcess {
         Ok(())
     }
 
-    /// Forgets what was read.
+    /// Resets the sequence.
     ///
     /// # Errors
-    /// When the process has ended.
+    /// Fails if the process has ended.
     pub fn forget(&mut self) -> Result<(), ReferenceFault> {
         self.check_not_cancelled()?;
         let sent = self.child.send(&0u32.to_le_bytes());
@@ -238,7 +238,7 @@ impl LogitsSource for ReferenceProcess {
     }
 }
 
-/// What a child's end means. One that fails by itself says why on its last line.
+/// Interprets a child's end. If it fails by itself, the last line of its stderr is the reason.
 fn fault(error: ChildError, timeout: Duration) -> ReferenceFault {
     const OWN_FAILURE: i32 = 1;
     let said = error.stderr.lines().rev().find(|line| !line.is_empty());

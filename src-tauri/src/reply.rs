@@ -1,4 +1,4 @@
-//! How a command answers: on a blocking thread, as it waits for others.
+//! Replies to commands, on a blocking thread, as they wait for others.
 
 use chat::{Chat, Failure};
 
@@ -15,7 +15,7 @@ pub async fn ask<T: Send + 'static>(
     blocking(move || verb(&chat)).await?
 }
 
-/// As [`ask`], of the models page.
+/// Like [`ask`], for the models page.
 pub async fn ask_models<T: Send + 'static>(
     models: &Models,
     verb: impl FnOnce(&Models) -> Result<T, Failure> + Send + 'static,

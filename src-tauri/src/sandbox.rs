@@ -20,31 +20,31 @@ use system::child::{Call, Child, ChildFault, STARTED};
 /// The hidden subcommand that renders.
 pub const SUBCOMMAND: &str = "render-template";
 
-/// How long one child may render.
+/// Time limit of one child's rendering.
 const TIMEOUT: Duration = Duration::from_secs(2);
-/// How long the process may take to start, in which no template can have a part.
+/// Time limit for the start of the process, before any template runs.
 const STARTUP: Duration = Duration::from_secs(20);
-/// Bytes that it may print, as JSON.
+/// Maximum bytes of its output, as JSON.
 const OUTPUT_LIMIT: usize = 4 << 20;
 
-/// Has templates rendered by child processes, a new one each time.
+/// Renders templates in child processes, a new one each time.
 #[derive(Debug)]
 pub struct ChildSandbox {
     child: Child,
-    /// What was asked last, and the prompt: a message is counted before it is answered.
+    /// Last request and its prompt: a message is counted before it is answered.
     last: Mutex<Option<(Vec<u8>, String)>>,
 }
 
-/// What a child reads. It renders the source in each context, and prints as many results.
+/// Request to a child. It renders the source in each context, and prints one result per context.
 #[derive(Serialize)]
 struct RenderRequest<'a> {
     source: &'a str,
     contexts: &'a [serde_json::Value],
-    /// As YYYY-MM-DD.
+    /// Date as YYYY-MM-DD.
     today: String,
 }
 
-/// The same, by whoever reads it.
+/// The same request, on the child's side.
 #[derive(Deserialize)]
 struct OwnRequest {
     source: String,
@@ -52,10 +52,10 @@ struct OwnRequest {
     today: String,
 }
 
-/// What a child prints of one context.
+/// Result of one context, as a child prints it.
 type Rendered = Result<String, TemplateError>;
 
-/// The sandbox of this program.
+/// Returns the sandbox of this program.
 pub fn of_this_program() -> io::Result<Arc<dyn TemplateSandbox>> {
     let child = Child {
         program: std::env::current_exe()?,
@@ -75,14 +75,14 @@ impl ChildSandbox {
         }
     }
 
-    /// What a child makes of a request with this number of contexts.
+    /// Runs a child on a request with this number of contexts, and returns its results.
     fn run(&self, request: Vec<u8>, contexts: usize) -> Result<Vec<Rendered>, TemplateError> {
         let call = Call {
             input: Some(request),
             ..Call::default()
         };
         let output = self.child.run(call).map_err(|error| {
-            // Its stderr may quote what was said, so it is not logged.
+            // Its stderr may quote the chat, so it is not logged.
             tracing::warn!(fault = ?error.fault, "a chat template was stopped");
             stopped(match error.fault {
                 ChildFault::TimedOut => {
@@ -141,7 +141,7 @@ impl TemplateSandbox for ChildSandbox {
         Ok(prompt)
     }
 
-    /// In one child: its limits are for all of them together.
+    /// Renders all in one child, whose limits are for all of them together.
     fn render_each(
         &self,
         source: &str,
@@ -154,9 +154,9 @@ impl TemplateSandbox for ChildSandbox {
     }
 }
 
-/// Renders what stands on stdin, and prints the prompts or what is wrong as JSON: the child's part.
+/// The child's part: renders the request on stdin, and prints the prompts or the error as JSON.
 pub fn render_from_stdin() -> io::Result<()> {
-    /// Of the thread that renders, whatever the system gives to the first one.
+    /// Stack of the rendering thread, which does not depend on the system's default for the main thread.
     const STACK: usize = 8 << 20;
     limits::set()?;
     let mut out = io::stdout().lock();

@@ -1,5 +1,5 @@
-//! The start: the data folder is locked and the store opened. Where that fails, the window says why
-//! and offers what can be done; the app then goes on without a restart.
+//! The start: the data folder is locked and the store opened. On failure the window shows the reason and offers
+//! remedies; the app then continues without a restart.
 
 use std::io;
 use std::path::Path;
@@ -13,28 +13,28 @@ use chat::{Failure, FailureCode, StoreError};
 use crate::folders::Folders;
 use crate::wire::{StartProblem, StartProblemKind, StartState};
 
-/// Why the app did not start.
+/// Reasons for which the app did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// Another Goldcrest has the lock of the data folder.
+    /// Another Goldcrest holds the lock of the data folder.
     #[error("Goldcrest is already using the data folder {0}.")]
     InUse(String),
-    /// `goldcrest import` has it.
+    /// `goldcrest import` holds it.
     #[error("Chats are being imported from the command line.")]
     Importing,
-    /// The data folder that was chosen is not there.
+    /// The chosen data folder is missing.
     #[error("{0}")]
     FolderMissing(String),
     /// The store did not open.
     #[error("{0}")]
     Store(#[from] StoreError),
-    /// The threads did not start or ended in a panic, or what they read first could not be read.
+    /// The threads did not start or ended in a panic, or their first read failed.
     #[error("{0}")]
     Chat(#[from] Failure),
 }
 
 impl StartError {
-    /// The error of making or locking the data folder.
+    /// Makes the error for a data folder that cannot be created or locked.
     pub fn data_folder(data: &Path, source: io::Error) -> StartError {
         StartError::Store(match source.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => StoreError::DiskFull,
@@ -71,7 +71,7 @@ impl StartError {
         }
     }
 
-    /// Whether another file in the database's place would help.
+    /// Returns whether replacing the database would help.
     fn is_of_the_file(&self) -> bool {
         matches!(
             self.kind(),
@@ -85,14 +85,14 @@ impl StartError {
     }
 }
 
-/// Puts the app together; called again after each attempt to mend what was wrong.
+/// Assembles the app; called again after each attempt to repair it.
 pub type OpenStore = Box<dyn Fn() -> Result<(), StartError> + Send + Sync>;
 
-/// How long the window waits for the store, so that it opens in its place and its colours. A large store that an
-/// update of Goldcrest changes takes longer.
+/// Time that the window waits for the store, so that it opens with its position and colours. Migrating a large store
+/// takes longer.
 const WINDOW_WAITS: Duration = Duration::from_millis(500);
 
-/// Whether the app has started, and what is wrong where it has not. Whoever asks while it opens waits for that.
+/// State of the start, with its error. Callers wait while the store is being opened.
 pub struct Startup {
     folders: Folders,
     open: OpenStore,
@@ -100,7 +100,7 @@ pub struct Startup {
 }
 
 impl Startup {
-    /// Opens for the first time, on a thread of its own where it takes long.
+    /// Opens for the first time, on a separate thread if it takes long.
     pub fn begin(folders: Folders, open: OpenStore) -> Arc<Startup> {
         let startup = Arc::new(Startup {
             folders,
@@ -111,14 +111,14 @@ impl Startup {
         let (sender, receiver) = channel();
         let thread = thread::Builder::new().name("start".into()).spawn(move || {
             let mut error = opening.error();
-            // It holds the error from here on. A sending fails where nobody waits any more.
+            // Holds the error from here on. Sending fails if nobody waits any more.
             let _ = sender.send(());
             *error = said((opening.open)());
             let _ = sender.send(());
         });
         match thread {
             Ok(_) => {
-                // From here on whoever asks waits.
+                // From here on callers wait.
                 let _ = receiver.recv();
                 let _ = receiver.recv_timeout(WINDOW_WAITS);
             }
@@ -127,12 +127,12 @@ impl Startup {
         startup
     }
 
-    /// What the page is to show. Reads all copies where they would help.
+    /// Returns the state for the page. Reads all copies if they would help.
     pub fn view(&self) -> StartState {
         self.show(self.error().as_ref())
     }
 
-    /// Refused unless the data folder that was chosen is gone.
+    /// Returns an error unless the chosen data folder is missing.
     pub fn needs_folder(&self) -> Result<(), Failure> {
         match self.error().as_ref() {
             Some(StartError::FolderMissing(_)) => Ok(()),
@@ -140,22 +140,22 @@ impl Startup {
         }
     }
 
-    /// Opens again: what was wrong may have been mended.
+    /// Retries: the fault may have been repaired.
     pub fn retry(&self) -> StartState {
         self.mend(|_| Ok(())).unwrap_or_else(|_| self.view())
     }
 
-    /// Puts a copy in the database's place and opens it.
+    /// Replaces the database with a copy and opens it.
     pub fn restore(&self, copy: &str) -> Result<StartState, Failure> {
         self.mend(|database| chat::restore_copy(database, copy, &today()).map(|_| ()))
     }
 
-    /// Puts an empty database in its place and opens it.
+    /// Replaces the database with an empty one and opens it.
     pub fn start_empty(&self) -> Result<StartState, Failure> {
         self.mend(|database| chat::start_empty(database, &today()).map(|_| ()))
     }
 
-    /// Opens a damaged database as it is, where it opens at all.
+    /// Opens a damaged database as it is, if it opens at all.
     pub fn open_damaged(&self) -> Result<StartState, Failure> {
         self.mend(|database| {
             chat::forget_check(database);
@@ -163,7 +163,7 @@ impl Startup {
         })
     }
 
-    /// Opens after `act`, which may touch the database only where it is the cause. One at a time.
+    /// Opens after `act`, which may touch the database only if that is the cause. One at a time.
     fn mend(
         &self,
         act: impl FnOnce(&Path) -> Result<(), StoreError>,
@@ -214,7 +214,7 @@ impl Startup {
     }
 }
 
-/// What a start that failed after the store was open fails of: reading the whole file tells.
+/// Returns the cause of a start that failed after the store was open: a check of the whole file finds it.
 pub fn cause(folders: &Folders, failure: Failure) -> StartError {
     if failure.code != FailureCode::Store {
         return failure.into();
@@ -248,7 +248,7 @@ mod tests {
 
     use super::*;
 
-    /// A start that opens the store of a folder, and keeps it no longer.
+    /// Makes a start that opens the store of a folder, and drops it again.
     fn startup(harm: impl Fn(&Path)) -> (TempDir, Arc<Startup>) {
         let home = tempfile::tempdir().expect("a folder");
         let folders = Folders {
@@ -403,7 +403,7 @@ mod tests {
         let (home, startup) = startup(garbage);
         let kept_as = problem(startup.view()).kept_as.expect("named");
         assert_eq!(startup.start_empty(), Ok(StartState::Ready));
-        // A second press does not set the new file aside.
+        // A second call does not set the new file aside.
         assert_eq!(startup.start_empty(), Ok(StartState::Ready));
         assert_eq!(chats(&home), 0);
         let data = home.path().join("data");
@@ -436,7 +436,7 @@ mod tests {
             .expect("saved");
         drop(store);
         let mut bytes = fs::read(database).expect("read");
-        // A page of the text alone, which begins with the number of the next one.
+        // A page of text only, which begins with the number of the next one.
         let is_of_text = |page: &&mut [u8]| page[4..].iter().all(|byte| *byte == b'-');
         let page = bytes.chunks_mut(4096).find(is_of_text);
         page.expect("the text").fill(0xff);

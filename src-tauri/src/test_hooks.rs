@@ -1,16 +1,16 @@
-//! What tests of the real window and command line set by the environment. Release builds look at none of it.
+//! Hooks of end-to-end tests, set by the environment. Release builds ignore them.
 
 use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
-/// Names the file that the picker returns: native dialogs have no WebDriver.
+/// Path that the file picker returns: native dialogs have no WebDriver.
 const PICK_FILE: &str = "GOLDCREST_PICK_FILE";
 
-/// While the file of this name exists, opening a model file waits.
+/// Path of a file that blocks opening a model file while it exists.
 const HOLD_OPENING: &str = "GOLDCREST_HOLD_OPENING";
 
-/// Set, it falsifies the engine's logits that `goldcrest verify` compares.
+/// Falsifies the engine's logits that `goldcrest verify` compares, if set.
 const DISTURB_LOGITS: &str = "GOLDCREST_DISTURB_LOGITS";
 
 pub fn disturbs_logits() -> bool {

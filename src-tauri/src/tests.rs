@@ -1,5 +1,4 @@
-//! The commands through Tauri's own door, with the capabilities that ship: what the page can ask
-//! for, and what it cannot.
+//! The commands through Tauri's own dispatch, with the capabilities that ship: allowed and refused requests.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -33,7 +32,7 @@ mod presets;
 pub mod requests;
 mod starting;
 
-/// A machine without a model, which remembers what it was asked to open.
+/// A host without a model, which records the requested ones.
 #[derive(Clone, Default)]
 struct NoModel {
     asked: Arc<Mutex<Vec<ModelChoice>>>,
@@ -71,7 +70,7 @@ impl ModelHost for NoModel {
     }
 }
 
-/// A desktop whose user picks nothing unless a test says so, and which remembers what it was asked to open.
+/// A desktop whose user picks nothing unless a test sets it, and which records the opened items.
 #[derive(Default)]
 struct QuietDesktop {
     picks: Mutex<Option<PathBuf>>,
@@ -175,14 +174,14 @@ impl Window {
         Self::with(Box::new(model.clone()), model)
     }
 
-    /// A window over another model than `model`, which then is not asked.
+    /// Makes a window over another model than `model`, which is then not used.
     fn with(generate: Box<dyn ModelHost>, model: NoModel) -> Self {
         let store = Store::in_memory().expect("a store");
         let data = tempfile::tempdir().expect("a folder");
         Self::over(store, data, generate, model)
     }
 
-    /// A window over a store, which may be in this data folder.
+    /// Makes a window over a store, which may be in this data folder.
     fn over(store: Store, data: TempDir, generate: Box<dyn ModelHost>, model: NoModel) -> Self {
         let app = mock_builder()
             .invoke_handler(commands::handler())
@@ -406,7 +405,7 @@ fn the_picked_model_and_the_demo_model_are_opened_and_nothing_picked_is_no_error
     opened(ModelChoice::DemoModel, before + 1);
 }
 
-/// Waits for what happens on another thread.
+/// Waits for an event on another thread.
 #[track_caller]
 fn until(happened: impl Fn() -> bool, otherwise: &str) {
     let deadline = Instant::now() + Duration::from_secs(10);
@@ -441,7 +440,7 @@ fn a_model_dropped_on_the_window_is_opened() {
     let asked = || window.model.asked.lock().expect("not poisoned").clone();
     let model = ModelChoice::File(model);
     until(|| asked().contains(&model), "the file was not opened");
-    // Without a GGUF file the first is opened: the engine says what is wrong with it.
+    // Without a GGUF file the first is opened: the engine describes its fault.
     let other = PathBuf::from("/notes.txt");
     let paths = vec![other.clone()];
     drag(DragDropEvent::Drop { paths, position });

@@ -1,5 +1,5 @@
-//! What takes a while with the user's data: an export, an import, a move of the data folder. One at a time, each on a
-//! thread of its own, with progress and an end on request.
+//! Long-running transfers of the user's data: an export, an import, a move of the data folder. One at a time, each on a
+//! separate thread, with progress and cancellation.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -19,15 +19,15 @@ use crate::importing::{self, count};
 use crate::models::Models;
 use crate::wire::{ChatTransfer, ShellEvent, TransferKind, TransferState};
 
-/// The page needs no more news than that.
+/// Minimum interval between progress events.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// The one that runs, if any.
+/// Cancel flag of the running transfer, if any.
 #[derive(Clone, Default)]
 pub struct Transfers(Arc<Mutex<Option<Arc<AtomicBool>>>>);
 
 impl Transfers {
-    /// Starts one, which ends in the state that `work` returns; `None`: it was cancelled.
+    /// Starts a transfer, which ends in the state that `work` returns; `None` if it was cancelled.
     pub fn start(
         &self,
         kind: TransferKind,
@@ -58,7 +58,7 @@ impl Transfers {
                 Err(failure) => {
                     match kind {
                         TransferKind::Move => tracing::warn!(%failure, "a move failed"),
-                        // The message may have words of a chat: a title, or a quotation of a file.
+                        // The message may quote a chat: a title, or a part of a file.
                         _ => tracing::warn!(?kind, code = ?failure.code, "failed"),
                     }
                     let message = failure.message;
@@ -85,8 +85,7 @@ impl Transfers {
         })
     }
 
-    /// Starts an import of files that were dropped. Nobody waits for the reply: where it does not begin, the page hears so
-    /// by an event.
+    /// Starts an import of dropped files. Nobody waits for the reply: a failure to start is reported by an event.
     pub fn import_dropped(&self, chat: Option<&Chat>, events: &Events, files: Vec<PathBuf>) {
         let begun = match chat {
             Some(chat) => self.import(chat, events, files),
@@ -125,7 +124,7 @@ impl Transfers {
         })
     }
 
-    /// Does something while none of them runs; refused where one does.
+    /// Runs `act` while no transfer does; an error if one is running.
     pub fn between<T>(&self, act: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
         struct Slot<'t>(&'t Transfers);
         impl Drop for Slot<'_> {
@@ -143,8 +142,8 @@ impl Transfers {
         act()
     }
 
-    /// Starts a move of the data folder. At its end the app starts again. Downloads into it are paused; an answer that is
-    /// being written when all else is copied is waited for.
+    /// Starts a move of the data folder, at whose end the app restarts. Downloads into it are paused; it waits for an
+    /// answer in progress after everything else is copied.
     pub fn move_data(
         &self,
         chat: &Chat,
@@ -158,7 +157,7 @@ impl Transfers {
             Failure::other("No home folder was found, so the move could not be kept.")
         })?;
         let name = database.file_name().unwrap_or_default().to_owned();
-        // Before everything is copied.
+        // Checked before everything is copied.
         chat.may_leave_store()?;
         let (chat, models) = (chat.clone(), models.clone());
         self.start(TransferKind::Move, events, move |progress| {
@@ -170,7 +169,7 @@ impl Transfers {
             if !plan.copy_others(&name, done)? {
                 return Ok(None);
             }
-            // Dropped on this thread: what is removed then may be large.
+            // Dropped on this thread: the removal may take long.
             let plan = Arc::new(plan);
             let copying = Arc::clone(&plan);
             let copy = move |_: &Path| copying.copy_database(&name, &pointer);
@@ -182,7 +181,7 @@ impl Transfers {
         })
     }
 
-    /// Ends the one that runs, if any.
+    /// Cancels the running transfer, if any.
     pub fn cancel(&self) {
         if let Some(cancel) = self.running().as_ref() {
             cancel.store(true, Ordering::Relaxed);
@@ -200,7 +199,7 @@ fn still_running() -> Failure {
     )
 }
 
-/// The message of the panic is in the log.
+/// Makes the failure after a panic, whose message is in the log.
 fn panicked(kind: TransferKind) -> Failure {
     let what = match kind {
         TransferKind::Export => "export",
@@ -212,7 +211,7 @@ fn panicked(kind: TransferKind) -> Failure {
     ))
 }
 
-/// Tells the page how far it is.
+/// Reports progress to the page.
 pub struct TransferProgress {
     kind: TransferKind,
     events: Events,
@@ -221,7 +220,7 @@ pub struct TransferProgress {
 }
 
 impl TransferProgress {
-    /// `done` of `total`. Returns whether to go on.
+    /// Reports `done` of `total`. Returns whether to go on.
     pub fn at(&mut self, done: u64, total: u64) -> bool {
         let now = Instant::now();
         if now >= self.next {

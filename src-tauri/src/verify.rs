@@ -16,12 +16,12 @@ pub use report::{Agreement, Comparison, Parting, VerifyReport, percent};
 /// English and code, of some 380 tokens.
 const TEXT: &str = include_str!("verify/text.txt");
 
-/// Tokens of the text that are read, and how many of models with more parameters than [`LARGE`]: they take long.
+/// Tokens of the text, by default and for models with more parameters than [`LARGE`], which take long.
 pub const TOKENS: usize = 256;
 pub const TOKENS_OF_LARGE: usize = 96;
 const LARGE: u64 = 1_000_000_000;
 
-/// Why there is no report.
+/// Reasons for which there is no report.
 #[derive(Debug, thiserror::Error)]
 pub enum VerifyError {
     /// The engine does not run the file.
@@ -30,7 +30,7 @@ pub enum VerifyError {
     /// candle does not run it.
     #[error(transparent)]
     Reference(#[from] ReferenceFault),
-    /// The engine fails on the way.
+    /// The engine fails during the comparison.
     #[error(transparent)]
     Engine(#[from] GenerateError),
     /// The two read files of different vocabularies.
@@ -48,7 +48,7 @@ pub enum VerifyError {
     Memory(usize),
 }
 
-/// What is at work, with the tokens that it has read.
+/// Part that is running, with the tokens that it has read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum VerifyStage {
     Candle(usize),
@@ -56,22 +56,22 @@ pub enum VerifyStage {
     Engine(usize),
 }
 
-/// What is compared.
+/// Subject of a comparison.
 pub struct Subject {
     /// The model, without its weights.
     pub file: ModelFile,
-    /// What is read.
+    /// Tokens of the text.
     pub tokens: Vec<u32>,
 }
 
-/// Logits `[positions][vocab]` in one piece.
+/// Logits `[positions][vocab]`, stored contiguously.
 pub struct LogitsTable {
     vocab: usize,
     values: Vec<f32>,
 }
 
 impl LogitsTable {
-    /// An empty table with memory for this number of rows.
+    /// Makes an empty table with memory for this number of rows.
     pub fn new(vocab: usize, positions: usize) -> Result<LogitsTable, VerifyError> {
         let mut values = Vec::new();
         values
@@ -90,10 +90,10 @@ impl LogitsTable {
 }
 
 impl Subject {
-    /// Reads the file without its weights, and the text's first `tokens` tokens; `None`: as many as suit the model.
+    /// Reads the file without its weights, and the text's first `tokens` tokens; `None`: chosen for the model.
     ///
     /// # Errors
-    /// When the file is not a model that the engine runs.
+    /// Fails if the file is not a model that the engine runs.
     pub fn open(path: &Path, tokens: Option<usize>) -> Result<Subject, VerifyError> {
         let file = ModelFile::open(path)?;
         let (summary, tokenizer) = (file.summary(), file.tokenizer());
@@ -108,10 +108,10 @@ impl Subject {
         Ok(Subject { file, tokens: ids })
     }
 
-    /// candle's logits, from a child process; none where `cancel` ended that.
+    /// Computes candle's logits in a child process; `None` if `cancel` was set.
     ///
     /// # Errors
-    /// When candle does not run the file.
+    /// Fails if candle does not run the file.
     pub fn candle(
         &self,
         path: &Path,
@@ -141,10 +141,10 @@ impl Subject {
         Ok(Some(table))
     }
 
-    /// The logits in f32 on the CPU; none where `cancel` ended that.
+    /// Computes the logits in f32 on the CPU; `None` if `cancel` was set.
     ///
     /// # Errors
-    /// When the model does not open or fails.
+    /// Fails if the model does not open or fails.
     pub fn exact(
         &self,
         threads: Option<usize>,
@@ -172,11 +172,11 @@ impl Subject {
         Ok(complete.then_some(table))
     }
 
-    /// Compares what `engine` computes with the two others, the first half of the text read as a prompt is, the second as an
-    /// answer is written; none where `cancel` ended that.
+    /// Compares the results of `engine` with the two others: the first half of the text is prefilled like a prompt, the
+    /// second is decoded like an answer. `None` if `cancel` was set.
     ///
     /// # Errors
-    /// When the engine fails.
+    /// Fails if the engine fails.
     pub fn compare(
         &self,
         engine: &mut Engine,
@@ -204,7 +204,7 @@ impl Subject {
         Ok(complete.then_some(comparison))
     }
 
-    /// The report of a comparison of `engine`, which runs where it runs for this reason.
+    /// Makes the report of a comparison of `engine`, with the reason for its device.
     pub fn report(
         &self,
         engine: &Engine,
@@ -223,7 +223,7 @@ impl Subject {
     }
 }
 
-/// Logits as a wrong kernel gives them: every 16th off by a part of the largest.
+/// Disturbs logits as a wrong kernel does: every 16th is off by a part of the largest.
 fn disturb(logits: &[f32]) -> Vec<f32> {
     let top = TopToken::of(logits).id as usize;
     let size = logits.get(top).map_or(1.0, |top| top.abs());
@@ -253,7 +253,7 @@ mod tests {
         Engine::open(file, &options, &mut |_| {}).expect("it opens")
     }
 
-    /// candle's logits, computed in this process.
+    /// Computes candle's logits in this process.
     fn candle(subject: &Subject, file: &Path) -> LogitsTable {
         let mut table = LogitsTable::new(subject.file.summary().vocab, POSITIONS).expect("memory");
         let mut model = ReferenceModel::open(file, None).expect("it opens");
@@ -286,7 +286,7 @@ mod tests {
         assert!(sound.sentence.starts_with("Goldcrest and candle agree: "));
         assert!(sound.engine.relative_error < 0.03, "{:?}", sound.engine);
 
-        // The same file without a part of its weights stands for an engine that computes wrongly.
+        // The same file without a part of its weights simulates an engine that computes wrongly.
         let mut bytes = std::fs::read(&file).expect("the demo model");
         let middle = bytes.len() / 2;
         bytes[middle..middle + 200_000].fill(0);
@@ -298,7 +298,7 @@ mod tests {
         assert!(wrong.sentence.contains("do not agree"));
         assert!(!wrong.partings.is_empty());
 
-        // Where all three read the damaged file, they agree on it: only the perplexity rises.
+        // If all three read the damaged file, they agree on it: only the perplexity rises.
         let subject = Subject::open(&damaged, Some(POSITIONS)).expect("a model");
         let tables = [self::candle(&subject, &damaged), self::exact(&subject)];
         let alike = report(&subject, &mut engine(&damaged), [&tables[0], &tables[1]]);

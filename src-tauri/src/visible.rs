@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 use std::io::{self, Write};
 
-/// Escapes the characters that a terminal obeys, which could set its title, write to the clipboard, or show letters in
-/// another order. Lines and tabs stay.
+/// Escapes the characters that control a terminal: they could set its title, write to the clipboard, or reorder
+/// letters. Lines and tabs stay.
 pub fn visible(text: &str) -> Cow<'_, str> {
     replaced(text, |character| {
         (is_obeyed(character) && !matches!(character, '\n' | '\t'))
@@ -12,7 +12,7 @@ pub fn visible(text: &str) -> Cow<'_, str> {
     })
 }
 
-/// The same for a name, which cannot begin a line of its own either.
+/// Likewise for a name, which cannot begin another line either.
 pub fn on_one_line(text: &str) -> Cow<'_, str> {
     replaced(text, |character| {
         (is_obeyed(character) || matches!(character, '\u{2028}' | '\u{2029}'))
@@ -20,13 +20,13 @@ pub fn on_one_line(text: &str) -> Cow<'_, str> {
     })
 }
 
-/// Control characters, and those that embed, override or isolate a direction of writing. The marks of Arabic and Hebrew
-/// texts, which move no other letters, are none.
+/// Returns whether a terminal obeys a character: control characters, and those that embed, override or isolate a
+/// direction of writing. The marks of Arabic and Hebrew texts, which move no other letters, are not among them.
 pub fn is_obeyed(character: char) -> bool {
     character.is_control() || matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// `text` with `other` in the place of the characters for which there is one.
+/// Replaces the characters for which `other` returns a text.
 pub fn replaced(text: &str, other: impl Fn(char) -> Option<String>) -> Cow<'_, str> {
     if text.chars().all(|character| other(character).is_none()) {
         return Cow::Borrowed(text);

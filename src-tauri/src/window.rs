@@ -1,4 +1,4 @@
-//! The window: how it looks before the page is there, where it stands, and what it lets through.
+//! The window: its appearance before the page is loaded, its position, and its restrictions.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -25,7 +25,7 @@ const SMALLEST: (f64, f64) = (420.0, 400.0);
 /// About the height of a title bar, in logical pixels.
 const TITLE_BAR: f64 = 40.0;
 
-/// Opens the window where it stood last, if the store could be read.
+/// Opens the window at its last position, if the store could be read.
 pub fn open<R: Runtime>(app: &AppHandle<R>, folders: &Folders) -> tauri::Result<()> {
     let mut window = WebviewWindowBuilder::new(app, MAIN, WebviewUrl::default())
         .title("Goldcrest")
@@ -41,7 +41,7 @@ pub fn open<R: Runtime>(app: &AppHandle<R>, folders: &Folders) -> tauri::Result<
         Ok(folder) => window = window.data_directory(folder),
         Err(error) => tracing::warn!("no separate folder for the web view: {error}"),
     }
-    // A page that is being developed comes from Vite.
+    // A page in development comes from Vite.
     if !tauri::is_dev() {
         window = window.proxy_url(nowhere()?);
     }
@@ -57,7 +57,7 @@ pub fn open<R: Runtime>(app: &AppHandle<R>, folders: &Folders) -> tauri::Result<
     window.show()
 }
 
-/// Gives a window that was opened before the store what the user chose, and puts it where it stood last.
+/// Applies the user's settings and the last position to a window that was opened before the store.
 pub fn arrange<R: Runtime>(app: &AppHandle<R>, chat: &Chat) {
     let settings = settings_of(chat);
     let desktop = app.state::<Arc<dyn Desktop>>();
@@ -71,7 +71,7 @@ pub fn arrange<R: Runtime>(app: &AppHandle<R>, chat: &Chat) {
     }
 }
 
-/// Puts the window where it stood last, as far as that is known.
+/// Moves the window to its last position, if that is known.
 fn put_in_place<R: Runtime>(window: &WebviewWindow<R>, chat: &Chat) -> tauri::Result<()> {
     match chat.window(MAIN) {
         Ok(Some(row)) => place(window, row),
@@ -83,10 +83,10 @@ fn put_in_place<R: Runtime>(window: &WebviewWindow<R>, chat: &Chat) -> tauri::Re
     }
 }
 
-/// The web view's folder while nothing can be written beside the chats.
+/// Folder of the web view if the data folder is not writable.
 struct TemporaryFolder(Mutex<Option<TempDir>>);
 
-/// Where nothing can be written beside the chats, the window that says so needs another folder.
+/// Returns the web view's folder. If the data folder is not writable, the window that reports it needs another one.
 fn web_view_folder<R: Runtime>(app: &AppHandle<R>, folders: &Folders) -> io::Result<PathBuf> {
     let folder = folders.web_view();
     if folders::fault(folders).is_none() && private::folder(&folder).is_ok() {
@@ -98,7 +98,7 @@ fn web_view_folder<R: Runtime>(app: &AppHandle<R>, folders: &Folders) -> io::Res
     Ok(folder)
 }
 
-/// A new folder in one that all users share: its name cannot be foreseen, and it is this user's alone.
+/// Creates a folder in a shared one: its name is unpredictable, and it is private to this user.
 fn temporary_folder(parent: &Path) -> io::Result<TempDir> {
     let mut new = tempfile::Builder::new();
     new.prefix("goldcrest-webview-");
@@ -107,7 +107,7 @@ fn temporary_folder(parent: &Path) -> io::Result<TempDir> {
     new.tempdir_in(parent)
 }
 
-/// At the end of the app.
+/// Removes the folder at the end of the app.
 pub fn remove_temporary_folder<R: Runtime>(app: &AppHandle<R>) {
     let Some(folder) = app.try_state::<TemporaryFolder>() else {
         return;
@@ -122,23 +122,23 @@ pub fn remove_temporary_folder<R: Runtime>(app: &AppHandle<R>) {
     }
 }
 
-/// What the person chose; the defaults where that cannot be read.
+/// Returns the user's settings; the defaults if they cannot be read.
 fn settings_of(chat: &Chat) -> chat::Settings {
     chat.snapshot()
         .map(|snapshot| snapshot.settings)
         .unwrap_or_default()
 }
 
-/// The proxy of the web view, so that neither names nor connections leave it: a content security policy does not
-/// refuse `preconnect`. No program of a user's can listen on a port so low, and nobody does on this one. The app's own
-/// page and commands pass no proxy.
+/// Returns the proxy of the web view, which leads nowhere, so that neither names nor connections leave it: a content
+/// security policy does not refuse `preconnect`. No program of a user can listen on a port so low, and nothing does on
+/// this one. The app's own page and commands bypass the proxy.
 fn nowhere() -> tauri::Result<Url> {
     "http://127.0.0.1:9"
         .parse()
         .map_err(tauri::Error::InvalidUrl)
 }
 
-/// Keeps where the window stands, if it is still there.
+/// Saves the position of the window, if it still exists.
 pub fn leave<R: Runtime>(app: &AppHandle<R>) {
     let kept = app.get_webview_window(MAIN).map(|window| remember(&window));
     if let Some(Err(error)) = kept {
@@ -146,7 +146,7 @@ pub fn leave<R: Runtime>(app: &AppHandle<R>) {
     }
 }
 
-/// What the window tells us.
+/// Handles events of the window.
 pub fn on_event<R: Runtime>(window: &tauri::Window<R>, event: &WindowEvent) {
     match event {
         WindowEvent::CloseRequested { .. } => {
@@ -158,7 +158,7 @@ pub fn on_event<R: Runtime>(window: &tauri::Window<R>, event: &WindowEvent) {
     }
 }
 
-/// A file held over the window and dropped there is a model to open, or chats to import.
+/// Handles a file that is dragged over the window and dropped: a model to open, or chats to import.
 fn on_drag<R: Runtime>(window: &tauri::Window<R>, event: &DragDropEvent) {
     let over = match event {
         DragDropEvent::Enter { .. } => true,
@@ -172,11 +172,11 @@ fn on_drag<R: Runtime>(window: &tauri::Window<R>, event: &DragDropEvent) {
     given_files::take_drop(window.app_handle(), paths.clone());
 }
 
-/// The app's own page, and nothing else, is shown in the window.
+/// Returns whether an address is of the app's own page: nothing else is shown in the window.
 fn is_own(url: &Url) -> bool {
     let own = match url.scheme() {
         "tauri" => url.host_str() == Some("localhost"),
-        // Windows has the page at this address; a development build at Vite's.
+        // Windows serves the page at this address; a development build serves it at Vite's.
         "http" | "https" => {
             (cfg!(windows) && url.host_str() == Some("tauri.localhost"))
                 || (tauri::is_dev() && url.host_str() == Some("localhost"))
@@ -184,13 +184,13 @@ fn is_own(url: &Url) -> bool {
         _ => false,
     };
     if !own {
-        // The address itself may be one of a chat.
+        // The address itself may be from a chat.
         tracing::warn!(scheme = url.scheme(), "blocked a navigation");
     }
     own
 }
 
-/// Keeps a window that stood nowhere yet within the screen, which may be smaller than its usual size.
+/// Keeps a window without a saved position within the screen, which may be smaller than its usual size.
 fn fit<R: Runtime>(window: &WebviewWindow<R>) -> tauri::Result<()> {
     let monitor = match window.primary_monitor()? {
         Some(monitor) => Some(monitor),
@@ -211,7 +211,7 @@ fn fit<R: Runtime>(window: &WebviewWindow<R>) -> tauri::Result<()> {
     window.set_size(PhysicalSize::new(width as u32, height as u32))
 }
 
-/// Where a window has room on a screen, under a title bar that is not ours to measure.
+/// Returns the usable area of a screen, below the title bar, whose height is unknown.
 fn room_on(monitor: &Monitor) -> PhysicalRect<i32, u32> {
     let mut room = *monitor.work_area();
     let bar = (TITLE_BAR * monitor.scale_factor()) as u32;
@@ -219,7 +219,7 @@ fn room_on(monitor: &Monitor) -> PhysicalRect<i32, u32> {
     room
 }
 
-/// Puts the window where `row` says, as far as there is still a screen with room for it.
+/// Moves the window to the position in `row`, if there is still a screen with room for it.
 fn place<R: Runtime>(window: &WebviewWindow<R>, row: WindowRow) -> tauri::Result<()> {
     match window.monitor_from_point(f64::from(row.x), f64::from(row.y))? {
         Some(monitor) => {
@@ -238,7 +238,7 @@ fn place<R: Runtime>(window: &WebviewWindow<R>, row: WindowRow) -> tauri::Result
     Ok(())
 }
 
-/// No larger than `room`, and with all of it there.
+/// Shrinks and moves a window into `room`.
 fn within(row: WindowRow, room: PhysicalRect<i32, u32>) -> WindowRow {
     let width = row.width.min(room.size.width);
     let height = row.height.min(room.size.height);
@@ -255,7 +255,7 @@ fn within(row: WindowRow, room: PhysicalRect<i32, u32>) -> WindowRow {
     }
 }
 
-/// Keeps where the window stands. While it fills the screen, that is where it stood before.
+/// Saves the position of the window. While it fills the screen, that is its restored position.
 fn remember<R: Runtime>(window: &WebviewWindow<R>) -> tauri::Result<()> {
     let Some(chat) = window.try_state::<Chat>() else {
         return Ok(());
@@ -317,7 +317,7 @@ mod tests {
         assert_eq!(usual, data.join("webview"));
         remove_temporary_folder(app.handle());
         assert!(usual.exists());
-        // The web view makes files and folders in it that others may read: behind this one they cannot.
+        // The web view creates files and folders in it that others may read: behind this one they cannot.
         #[cfg(unix)]
         for opened in [0o755, 0o777] {
             use std::os::unix::fs::PermissionsExt;

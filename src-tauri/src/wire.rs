@@ -1,8 +1,8 @@
-//! What the shell adds to what `chat` tells the page. `ui/src/host/bindings.ts` is generated from these types, from
-//! chat's and from the commands.
+//! Types that the shell adds to those of `chat` for the page. `ui/src/host/bindings.ts` is generated from these types,
+//! from chat's and from the commands.
 //!
-//! Times are unix seconds, durations milliseconds, identifiers rows of the store. specta, which
-//! writes the TypeScript, exists in tests alone.
+//! Times are Unix seconds, durations milliseconds, identifiers rows of the store. specta, which writes the TypeScript,
+//! is used only in tests.
 
 use std::path::Path;
 
@@ -14,8 +14,8 @@ use crate::environment::Overrides;
 use crate::folders;
 use crate::model_check::ModelCheck;
 
-/// Why the app did not start. `InUse`: another Goldcrest has the data folder; `Held`: another
-/// program has the database.
+/// Reasons for which the app did not start. `InUse`: another Goldcrest has the data folder; `Held`: another program has
+/// the database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(specta::Type))]
 #[serde(rename_all = "kebab-case")]
@@ -37,7 +37,7 @@ pub enum StartProblemKind {
     Other,
 }
 
-/// What is wrong, and what can be done about it.
+/// Problem at the start, and its remedies.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(test, derive(specta::Type))]
 #[serde(rename_all = "camelCase")]
@@ -45,15 +45,15 @@ pub struct StartProblem {
     pub kind: StartProblemKind,
     pub message: String,
     pub folder: String,
-    /// Those that are whole, the newest first.
+    /// Undamaged copies, the newest first.
     pub copies: Vec<DatabaseCopy>,
-    /// The name that the database would get; none where there is none, or another in its place would not help.
+    /// Name under which the database would be kept; none if there is none, or replacing it would not help.
     pub kept_as: Option<String>,
-    /// The database is damaged in a part that opening does not read, and can be used as it is.
+    /// True if the database is damaged in a part that opening does not read, and can be used as it is.
     pub opens: bool,
 }
 
-/// Whether there is a snapshot to ask for.
+/// State of the start: whether there is a snapshot.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(test, derive(specta::Type))]
 #[serde(tag = "type", rename_all = "camelCase")]
@@ -62,26 +62,26 @@ pub enum StartState {
     Problem(StartProblem),
 }
 
-/// Everything that the page needs to draw itself at start.
+/// Initial state of the page.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(test, derive(specta::Type))]
 #[serde(rename_all = "camelCase")]
 pub struct Snapshot {
     pub version: String,
     pub data_folder: String,
-    /// Why the data folder cannot be moved, where it cannot.
+    /// Reason for which the data folder cannot be moved, if any.
     pub data_folder_fixed: Option<String>,
     pub log_file: String,
-    /// The most threads that may be set.
+    /// Maximum number of threads that may be set.
     pub max_threads: u32,
-    /// Settings that have no effect, because a flag or the environment goes before them.
+    /// Settings without effect, because a flag or the environment has precedence.
     pub overrides: Overrides,
     #[serde(flatten)]
     pub chat: ChatSnapshot,
 }
 
 impl Snapshot {
-    /// What chat knows, and where the app keeps its things.
+    /// Combines chat's snapshot with the paths of the app.
     pub fn new(chat: ChatSnapshot, data_folder: &Path, log_file: &Path) -> Self {
         let text = |path: &Path| path.to_string_lossy().into_owned();
         Self {
@@ -96,7 +96,7 @@ impl Snapshot {
     }
 }
 
-/// What the host tells the page without being asked.
+/// Events from the host to the page.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(test, derive(specta::Type))]
 #[serde(untagged)]
@@ -117,34 +117,34 @@ impl From<ShellEvent> for HostEvent {
     }
 }
 
-/// What the shell itself tells the page.
+/// Events from the shell itself.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(test, derive(specta::Type))]
 #[serde(tag = "type", rename_all = "camelCase")]
 pub enum ShellEvent {
     /// The models page has changed.
     Models { list: ModelList },
-    /// A download has come further; none: it is not in the list any more.
+    /// Progress of a download; none if it is no longer in the list.
     Download {
         id: String,
         download: Option<DownloadState>,
     },
-    /// A download is whole and verified.
+    /// A download is complete and verified.
     Downloaded {
         id: String,
         file: String,
-        /// Whether the app opens it by itself, because no model of the user's was open.
+        /// True if the app opens it by itself, because no model of the user was open.
         opens: bool,
     },
-    /// A check of the open model has come further.
+    /// Progress of a check of the open model.
     ModelCheck { check: ModelCheck },
-    /// An export, an import or a move of the data folder has come further.
+    /// Progress of an export, an import or a move of the data folder.
     Transfer { transfer: ChatTransfer },
-    /// A file is held over the window.
+    /// A file is dragged over the window.
     Dragging { over: bool },
 }
 
-/// Something that takes a while, as the page shows it.
+/// A long-running transfer, for display.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(test, derive(specta::Type))]
 pub struct ChatTransfer {
@@ -169,32 +169,32 @@ pub enum TransferState {
     Running {
         done: f64,
     },
-    /// The chats are in this file.
+    /// The chats were written to this file.
     Exported {
         file: String,
         chats: u32,
-        /// A sentence on those that cannot be imported again.
+        /// Sentence about the chats that cannot be imported again.
         note: Option<String>,
     },
     Imported(Imported),
-    /// The app starts again with the new folder.
+    /// The app restarts with the new folder.
     Moved,
     Cancelled,
     Failed {
         message: String,
     },
-    /// It did not begin. Another one may be running, and goes on.
+    /// It did not start. Another one may be running, which goes on.
     Refused {
         message: String,
     },
 }
 
-/// What an import has brought.
+/// Result of an import.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(specta::Type))]
 pub struct Imported {
-    /// In sentences.
+    /// Description in sentences.
     pub message: String,
-    /// Whether anything was added, which can be undone.
+    /// True if anything was added, which can be undone.
     pub added: bool,
 }

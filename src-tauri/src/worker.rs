@@ -1,11 +1,11 @@
-//! Untrusted content is parsed by child processes of this program, with limits: files that are imported, and chats that
-//! become a document. The app itself opens none of it. It takes records from the child that reads, sends records to the
-//! child that renders, and goes on whatever becomes of them.
+//! Child processes of this program that parse untrusted content, with limits: files that are imported, and chats that
+//! are rendered as a document. The app itself parses none of it. It takes records from the child that reads, sends
+//! records to the child that renders, and survives whatever happens to them.
 //!
-//! Both directions have frames (`worker/frames.rs`). The first that a child reads is its [`Task`]; before its own first one
-//! it writes [`READY`]. It ends when its stdin does, whatever it is doing, and so with its parent. What it may take is
-//! limited by itself (`worker/child.rs`), and its parent ends one that sends nothing for [`TIMEOUT`], or is not wanted any
-//! more.
+//! Both directions have frames (`worker/frames.rs`). The first that a child reads is its [`Task`]; before its own first
+//! one it writes [`READY`]. It ends when its stdin does, whatever it is doing, and so with its parent. It limits its
+//! own resources (`worker/child.rs`), and its parent kills it if it sends nothing for [`TIMEOUT`], or is no longer
+//! needed.
 
 mod child;
 mod frames;
@@ -26,16 +26,16 @@ pub use child::serve;
 pub use reading::read;
 pub use rendering::{Rendering, printed};
 
-/// The end of what a runtime may print before the child works.
+/// Terminator of the output that a runtime may print before the child works.
 const READY: u8 = 0;
-/// Bytes of that.
+/// Maximum bytes of that output.
 const MOST_PRINTED: usize = 1 << 12;
 
-/// The longest silence of a child. Its own limit of CPU time comes first when it computes; this one is for files that do not
-/// come, as from a network that is gone.
+/// Maximum silence of a child. Its own limit of CPU time comes first when it computes; this one is for files that do
+/// not arrive, as from a network that is gone.
 const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Bytes that a child may allocate, beside what the program takes.
+/// Bytes that a child may allocate, beside those of the program.
 const MEMORY: u64 = 1 << 30;
 
 /// The work of a child.
@@ -68,7 +68,7 @@ enum WorkerFault {
     Garbled,
 }
 
-/// A child at work. It is ended when this is dropped.
+/// A child at work. It is killed when this is dropped.
 struct Worker(StreamingChild);
 
 impl Worker {
@@ -95,14 +95,14 @@ impl Worker {
         Err(WorkerFault::Garbled)
     }
 
-    /// Returns how many bytes that were.
+    /// Sends a frame; returns its bytes.
     fn send(&mut self, frame: &impl Serialize) -> Result<usize, WorkerFault> {
         let frame = frames::of(frame).map_err(|_| WorkerFault::Size)?;
         self.0.send(&frame).map_err(fault)?;
         Ok(frame.len())
     }
 
-    /// The next frame; `None` where `go_on` ended it.
+    /// Returns the next frame; `None` if `go_on` returned false.
     fn receive(&mut self, go_on: &mut dyn FnMut() -> bool) -> Result<Option<Vec<u8>>, WorkerFault> {
         let mut length = [0; 4];
         if !self.fill(&mut length, go_on)? {
@@ -141,7 +141,7 @@ fn program() -> io::Result<Child> {
     program_with(vec![SUBCOMMAND.into()])
 }
 
-/// The program of the tests is not the app's: there it is a test that works.
+/// The program of the tests is not the app's: there a test does the work.
 #[cfg(test)]
 use tests::program;
 
@@ -163,7 +163,7 @@ fn fault(error: ChildError) -> WorkerFault {
         ChildFault::Interrupted => WorkerFault::Interrupted,
         ChildFault::TooMuchOutput => WorkerFault::Garbled,
         ChildFault::Crashed(status) if is_out_of_time(status) => WorkerFault::Time,
-        // The message of Rust's runtime.
+        // Message of Rust's runtime.
         ChildFault::Crashed(_) if error.stderr.contains("memory allocation of") => {
             WorkerFault::Memory
         }

@@ -1,5 +1,5 @@
-//! Chat templates made to end, hang or fill the app, as a file of their own and inside of a model file: each is refused
-//! in a sentence, in time.
+//! Adversarial chat templates that try to crash, hang or exhaust the app, as a separate file and inside a model file:
+//! each is refused in a sentence, in time.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -14,9 +14,9 @@ use tempfile::TempDir;
 #[path = "hostile/files.rs"]
 mod files;
 
-/// Nothing takes this long, even on a busy machine: a rendering has two seconds.
+/// Time limit that is never reached, even on a busy machine: a rendering has two seconds.
 const LONGEST: Duration = Duration::from_secs(60);
-/// As many cases at once.
+/// Number of concurrent cases.
 const WORKERS: usize = 3;
 
 fn goldcrest<S: AsRef<OsStr>>(arguments: &[S]) -> Output {
@@ -35,7 +35,7 @@ fn errors(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// It ended by itself with a sentence about the template, or printed a prompt of bounded length.
+/// Checks that it exited with a sentence about the template, or printed a prompt of bounded length.
 #[track_caller]
 fn survived(name: &str, output: &Output) {
     let errors = errors(output);
@@ -51,7 +51,7 @@ fn survived(name: &str, output: &Output) {
     }
 }
 
-/// It says so. On a busy machine any template may take too long first.
+/// Checks the reason. On a busy machine any template may time out first.
 #[track_caller]
 fn refused_for(name: &str, reason: &str, output: &Output) {
     let errors = errors(output);
@@ -92,7 +92,7 @@ impl Folder {
         Self { folder, messages }
     }
 
-    /// `goldcrest render --template` of this source.
+    /// Runs `goldcrest render --template` on this source.
     fn render(&self, name: &str, source: &str) -> Output {
         let file = self.folder.path().join(format!("{name}.jinja"));
         fs::write(&file, source).expect("written");
@@ -105,7 +105,7 @@ impl Folder {
         ])
     }
 
-    /// The demo model with this chat template.
+    /// Makes the demo model with this chat template.
     fn model(&self, name: &str, source: &str) -> PathBuf {
         let models = Path::new(env!("CARGO_MANIFEST_DIR")).join("../models/demo");
         let image = fs::read(models.join("demo-q4_k_m.gguf")).expect("the demo model");
@@ -115,7 +115,7 @@ impl Folder {
         let at = at.expect("the template is in the file");
         let stored = u64::from_le_bytes(image[at - 8..at].try_into().expect("a length"));
         let end = at + usize::try_from(stored).expect("a length");
-        // The tensors are aligned, so that what comes after may only move by whole units.
+        // Tensors are aligned, so later data may only move by whole units.
         let mut text = source.as_bytes().to_vec();
         while text.len() % 32 != (end - at) % 32 {
             text.push(b' ');
@@ -131,7 +131,7 @@ impl Folder {
     }
 }
 
-/// The templates of the folder `hostile`.
+/// Returns the templates of the folder `hostile`.
 fn hostile() -> Vec<(String, String)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/hostile");
     let files = fs::read_dir(folder).expect("the folder");
@@ -149,7 +149,7 @@ fn hostile() -> Vec<(String, String)> {
     read
 }
 
-/// What is said of some of them; the others may end in one way or another.
+/// Expected reasons of some templates; the others may end in one way or another.
 const REASONS: [(&str, &str); 10] = [
     ("selfmap", "nested more than 64 deep"),
     ("selfmap_json", "nested more than 64 deep"),
@@ -318,7 +318,7 @@ fn the_process_that_renders_limits_itself_before_it_reads() {
     assert!(free <= 512 << 20 && free > 500 << 20, "{free}");
 }
 
-/// A source of five parts, the second and the fourth of them repeated.
+/// Makes a source of five parts, the second and the fourth of them repeated.
 fn chain(times: usize, (begin, link, middle, close, end): Chain) -> String {
     [
         begin,
@@ -372,7 +372,7 @@ const CHAINS: [Chain; 29] = [
 
 #[test]
 fn no_chain_of_operators_filters_brackets_or_tags_ends_the_program() {
-    /// The longest template that is looked at has 64 KB.
+    /// Length just below the limit of 64 KB, above which a template is not rendered.
     const FITS: usize = 60_000;
     let folder = Folder::new();
     let mut cases = Vec::new();

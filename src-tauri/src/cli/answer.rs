@@ -1,4 +1,4 @@
-//! An answer on its way: what is asked, what comes, and where it is shown.
+//! An answer in progress: its request, its tokens, and its output.
 
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,7 +13,7 @@ use super::output::{self, CliError};
 use super::progress::ProgressLine;
 
 impl AnswerArgs {
-    /// With what the preset says, where no flag does.
+    /// Applies the preset to values without a flag.
     pub fn over_preset(self) -> Result<AnswerArgs, CliError> {
         let Some(name) = &self.preset else {
             return Ok(self);
@@ -36,7 +36,7 @@ impl AnswerArgs {
         })
     }
 
-    /// How an answer is made by a model that asks for `usual`.
+    /// Returns the parameters of an answer, by a model with the `usual` sampling.
     pub fn params(&self, usual: Sampling) -> GenerateParams {
         GenerateParams {
             sampling: Sampling {
@@ -83,7 +83,7 @@ impl Answer {
             && !self.thinking.trim().is_empty()
     }
 
-    /// Takes one token in; returns where its text belongs.
+    /// Appends a token to the part that it belongs to.
     pub fn push(&mut self, id: u32, piece: &str, part: Part) {
         self.ids.push(id);
         match part {
@@ -94,7 +94,7 @@ impl Answer {
     }
 }
 
-/// Lets the model answer and shows it as it comes. When nobody reads any more, it stops.
+/// Lets the model answer and prints it as it comes. Stops when the reader is gone.
 pub fn generate(
     engine: &mut Engine,
     prompt: &Prompt,

@@ -18,7 +18,7 @@ use super::progress::ProgressLine;
 use super::text;
 use crate::reference_process::ReferenceProcess;
 
-/// What `--json` prints. Rates are in tokens a second, times in seconds.
+/// Output of `--json`. Rates are in tokens per second, times in seconds.
 #[derive(Serialize)]
 struct AnswerReport<'a> {
     text: &'a str,
@@ -28,7 +28,7 @@ struct AnswerReport<'a> {
     cached_tokens: usize,
     tokens: usize,
     thinking_tokens: usize,
-    /// Why the thinking was ended before the model ended it.
+    /// Reason for ending the thinking before the model did.
     thinking_cut: Option<ThinkingCut>,
     prefill_tok_s: f64,
     decode_tok_s: f64,
@@ -101,10 +101,10 @@ fn answer(
     generate(engine, &prompt, &params, cancel, &mut stream)
 }
 
-/// What the report calls candle.
+/// Name of candle in the report.
 const REFERENCE: &str = "reference";
 
-/// A model that candle runs in a child process; the engine brings everything but the logits.
+/// Opens a model that candle runs in a child process; the engine provides everything but the logits.
 fn open_candle(args: &ModelArgs) -> Result<Engine, CliError> {
     let path = load::file(args.model.as_deref())?;
     let file = ModelFile::open(&path).map_err(|error| CliError::file(&path, error))?;

@@ -1,4 +1,4 @@
-//! `goldcrest bench`: how fast a model runs here.
+//! `goldcrest bench`: speed of a model on this machine.
 
 mod reopening;
 
@@ -93,7 +93,7 @@ fn open(args: &BenchArgs) -> Result<LoadedModel, CliError> {
         .map_err(|error| CliError::message(error.to_string()))
 }
 
-/// The model of random weights as a file, for programs that know no such models.
+/// Writes the model of random weights to a file, for programs that do not know such models.
 fn write_model(shape: &str, seed: u64, file: &Path) -> Result<(), CliError> {
     let model =
         Synthetic::new(shape, seed).map_err(|error| CliError::message(error.to_string()))?;

@@ -1,4 +1,4 @@
-//! `goldcrest chat`: a conversation in the terminal. It is not kept.
+//! `goldcrest chat`: a conversation in the terminal. It is not stored.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -39,7 +39,7 @@ pub fn run(args: &ChatArgs) -> Result<(), CliError> {
         match terminal.take(line.trim_end()) {
             Ok(AfterLine::Read) => {}
             Ok(AfterLine::Leave) => break,
-            // A question that failed is no reason to leave; an output that is gone is.
+            // A failed question does not end the chat; an output that is gone does.
             Err(error @ CliError::Message(_)) => note(&error.sentence())?,
             Err(error) => return Err(error),
         }
@@ -47,12 +47,12 @@ pub fn run(args: &ChatArgs) -> Result<(), CliError> {
     Ok(())
 }
 
-/// Says something that is no answer.
+/// Prints a note to stderr.
 fn note(text: &str) -> Result<(), CliError> {
     Ok(writeln!(output::stderr(), "{text}")?)
 }
 
-/// What follows a line.
+/// Next step after a line.
 #[derive(Debug, PartialEq, Eq)]
 enum AfterLine {
     Read,
@@ -65,11 +65,11 @@ struct TerminalChat {
     interrupt: Interrupt,
     model: load::LoadedModel,
     conversation: Conversation,
-    /// How the last answer ended.
+    /// End of the last answer.
     ended: Option<Finished>,
-    /// What its prompt left out.
+    /// Parts that its prompt left out.
     left_out: LeftOut,
-    /// How long the answers to these messages were asked to be.
+    /// Requested lengths of the answers to these messages.
     lengths: BTreeMap<usize, LengthWish>,
 }
 
@@ -86,7 +86,7 @@ impl TerminalChat {
         })
     }
 
-    /// Does what a line says.
+    /// Handles a line.
     fn take(&mut self, line: &str) -> Result<AfterLine, CliError> {
         match SlashCommand::read(line) {
             Typed::Message("") => {}
@@ -149,18 +149,18 @@ impl TerminalChat {
             SlashName::Model => self.use_model(argument),
             SlashName::Status => self.status(),
             SlashName::Help => Ok(help(&mut output::stdout())?),
-            // These are read in the window alone, and by the caller.
+            // These work in the window only, or are handled by the caller.
             SlashName::Theme | SlashName::Settings | SlashName::Quit => Ok(()),
         }
     }
 
-    /// Forgets the conversation.
+    /// Clears the conversation.
     fn begin(&mut self) {
         self.keep_from(self.conversation.messages.len());
         self.ended = None;
     }
 
-    /// Forgets the first messages of the conversation.
+    /// Drops the first messages of the conversation.
     fn keep_from(&mut self, first: usize) {
         self.conversation.messages.drain(..first);
         self.left_out = LeftOut::default();
@@ -192,7 +192,7 @@ impl TerminalChat {
         answered.map(|_| ())
     }
 
-    /// Writes the last answer again, in one of the ways of [`SlashCommand::options`].
+    /// Regenerates the last answer, in one of the ways of [`SlashCommand::options`].
     fn regenerate(&mut self, way: &str) -> Result<(), CliError> {
         let length = match way {
             "shorter" => Some(LengthWish::Shorter),
@@ -224,7 +224,7 @@ impl TerminalChat {
         answered.map(|_| ())
     }
 
-    /// Goes on with the last answer.
+    /// Continues the last answer.
     fn go_on(&mut self) -> Result<(), CliError> {
         let Some(answer) = self.take_answer() else {
             return note("There is no answer yet.");
@@ -247,8 +247,8 @@ impl TerminalChat {
         answered.map(|_| ())
     }
 
-    /// Goes on with no more of the chat than a summary, which is written from all of it. Without a whole one the chat stays
-    /// as it is.
+    /// Continues with only a summary of the chat, which is written from all of it. Without a complete summary the chat
+    /// stays as it is.
     fn summarize(&mut self) -> Result<(), CliError> {
         let messages = &mut self.conversation.messages;
         if !messages.iter().any(|turn| turn.role == Role::Assistant) {
@@ -276,8 +276,7 @@ impl TerminalChat {
         messages.pop_if(|turn| turn.role == Role::Assistant)
     }
 
-    /// Adds an answer, unless nothing of it was written before Ctrl+C. `summed_up`: the number of messages that it is to sum
-    /// up.
+    /// Adds an answer, unless it is empty after Ctrl+C. `summed_up`: the number of messages to summarize.
     fn answer(&mut self, summed_up: usize) -> Result<Option<StopReason>, CliError> {
         let summary = self.model.engine().summary();
         let (usual, context) = (summary.sampling.clone(), summary.context_length);
@@ -316,7 +315,7 @@ impl TerminalChat {
         if reason == StopReason::Cancelled && answer.ids.is_empty() {
             return Ok(None);
         }
-        // Blanks around an answer are not part of it, but those where one is gone on with are.
+        // Blanks around an answer are not part of it, except where a continued one goes on.
         let mut text = answer.text.as_str();
         if !goes_on {
             text = text.trim_start();
@@ -340,7 +339,7 @@ impl TerminalChat {
         Ok(Some(reason))
     }
 
-    /// The conversation as the model gets it: each question with how long its answer was asked to be.
+    /// Returns the conversation for the prompt: each question with the requested length of its answer.
     fn asked(&self) -> Conversation {
         let mut asked = self.conversation.clone();
         for (question, length) in &self.lengths {
@@ -370,7 +369,7 @@ impl TerminalChat {
         Ok(())
     }
 
-    /// Goes on with another model; where it does not open, with the one in use.
+    /// Opens another model; if that fails, keeps the present one.
     fn use_model(&mut self, name: &str) -> Result<(), CliError> {
         let file = named_model(name)?;
         let args = ModelArgs {
@@ -379,7 +378,7 @@ impl TerminalChat {
         };
         self.model = load::open(&args)?;
         self.args.model = args;
-        // Token ids are those of the model that wrote them.
+        // Token ids belong to the model that generated them.
         for turn in &mut self.conversation.messages {
             turn.ids = None;
         }
@@ -408,7 +407,7 @@ impl TerminalChat {
     }
 }
 
-/// An answer with what has come of going on with it.
+/// Joins an answer with its continuation.
 fn joined(answer: Turn, rest: Turn) -> Turn {
     let text = format!("{}{}", answer.text, rest.text);
     let thinking = answer.thinking.unwrap_or_default() + &rest.thinking.unwrap_or_default();
@@ -424,7 +423,7 @@ fn joined(answer: Turn, rest: Turn) -> Turn {
     }
 }
 
-/// The file at a path, or the one on this computer whose name has these words.
+/// Returns the file at a path, or the one on this computer whose name contains these words.
 fn named_model(name: &str) -> Result<PathBuf, CliError> {
     let path = Path::new(name);
     if path.is_file() {

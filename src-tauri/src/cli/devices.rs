@@ -1,4 +1,4 @@
-//! `goldcrest devices`: what there is to run a model on.
+//! `goldcrest devices`: the devices that can run a model.
 
 use std::io::{self, Write};
 
@@ -12,10 +12,10 @@ use super::load;
 use super::output::{self, CliError};
 use crate::visible::on_one_line;
 
-/// What `--json` prints.
+/// Output of `--json`.
 #[derive(Serialize)]
 struct DeviceList {
-    /// Where the model would run when nothing is asked for.
+    /// Default device of the model.
     automatic: String,
     reason: String,
     context_tokens: usize,

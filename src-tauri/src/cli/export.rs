@@ -60,7 +60,7 @@ fn to_stdout(export: &Export, chats: &ChatsAtOnce, cancel: &AtomicBool) -> Resul
     }
 }
 
-/// Nothing is left of a file that was interrupted.
+/// Writes a file, of which nothing is left after an interruption.
 fn to_file(
     export: &Export,
     chats: &ChatsAtOnce,
@@ -90,7 +90,7 @@ fn to_file(
     say_too_large(&written)
 }
 
-/// Says which chats cannot be imported again.
+/// Prints which chats cannot be imported again.
 fn say_too_large(written: &Written) -> Result<(), CliError> {
     if let Some(sentence) = too_large(written) {
         writeln!(output::stderr(), "{}", on_one_line(&sentence))?;
@@ -98,7 +98,7 @@ fn say_too_large(written: &Written) -> Result<(), CliError> {
     Ok(())
 }
 
-/// As it was given, or as the file's name says.
+/// Returns the given format, or that of the file's extension.
 fn format(named: Option<ExportFormat>, file: &Path) -> Result<Format, CliError> {
     if let Some(format) = named {
         return Ok(match format {
@@ -115,7 +115,7 @@ fn format(named: Option<ExportFormat>, file: &Path) -> Result<Format, CliError> 
     named.ok_or_else(|| CliError::message("say which format: --format jsonl, markdown or html"))
 }
 
-/// The chats, each once; it is an error where one is not there.
+/// Returns the chats, each once; an error if one does not exist.
 fn wanted(snapshot: &StoreSnapshot, ids: &[u32]) -> Result<Vec<ChatId>, CliError> {
     let records = snapshot.records();
     let mut known = HashSet::new();
@@ -132,7 +132,7 @@ fn wanted(snapshot: &StoreSnapshot, ids: &[u32]) -> Result<Vec<ChatId>, CliError
     chats.collect()
 }
 
-/// Writes a conversation of the terminal, which is kept nowhere else. Returns what is in the file.
+/// Writes a conversation of the terminal, which is stored nowhere else. Returns a description of the content.
 pub fn conversation(turns: &[Turn], file: &Path) -> Result<&'static str, CliError> {
     if turns.is_empty() {
         return Err(CliError::message("nothing was said yet"));
@@ -160,7 +160,7 @@ pub fn conversation(turns: &[Turn], file: &Path) -> Result<&'static str, CliErro
     Ok("this chat")
 }
 
-/// A conversation as a chat that begins now.
+/// Converts a conversation into a chat that begins now.
 fn spoken(turns: &[Turn]) -> WholeChat {
     let now = chat::now();
     let created_at = now.timestamp().as_second();
@@ -173,13 +173,13 @@ fn spoken(turns: &[Turn]) -> WholeChat {
     let uid = format!("terminal:{}", now.timestamp().as_nanosecond());
     let leaf = messages.last().map(|last| last.id);
     WholeChat {
-        // Without a title it gets one of its first words.
+        // Without a title it gets one from its first words.
         chat: ChatRecord::new(uid, String::new(), now.date().to_string(), created_at, leaf),
         messages,
     }
 }
 
-/// The chats as they are now. A database of an earlier version is brought up to date first, unless the app has it open.
+/// Takes a snapshot of the chats. A database of an earlier version is migrated first, unless the app has it open.
 pub fn snapshot(folders: &Folders) -> Result<StoreSnapshot, CliError> {
     let database = folders.database();
     let failed = |error: chat::StoreError| CliError::message(error.to_string());

@@ -1,4 +1,4 @@
-//! `goldcrest fetch`: a model from the network to the disk, by the program that downloads.
+//! `goldcrest fetch`: downloads a model by the separate program for it.
 
 use std::env;
 use std::io::Write;
@@ -19,10 +19,10 @@ use super::output::{self, CliError};
 use super::progress::ProgressLine;
 use crate::visible::on_one_line;
 
-/// How often Ctrl+C is looked for.
+/// Polling interval for Ctrl+C.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// What `--json` prints.
+/// Output of `--json`.
 #[derive(Serialize)]
 struct FetchReport<'a> {
     file: &'a Path,
@@ -70,7 +70,7 @@ pub fn run(args: &FetchArgs) -> Result<(), CliError> {
                 Some(kept) => format!("{} MB of {name} are kept", megabytes(kept)),
                 None => format!("Nothing of {name} was downloaded yet"),
             };
-            // A terminal that is gone is no reason to fail.
+            // A terminal that is gone is no failure.
             let _ = writeln!(
                 output::stderr(),
                 "goldcrest: stopped. {kept}; the same command goes on from there."
@@ -109,7 +109,7 @@ fn follow(
                 // Each reason once: a network may be gone for an hour.
                 if reason.as_ref() != Some(&message) {
                     bar.clear();
-                    // A terminal that is gone is no reason to fail.
+                    // A terminal that is gone is no failure.
                     let _ = writeln!(output::stderr(), "goldcrest: {message}");
                     reason = Some(message);
                 }
@@ -122,7 +122,7 @@ fn follow(
     }
 }
 
-/// `Downloading 612 of 1,915 MB, 12.3 MB/s, 2 min left`
+/// Formats progress: `Downloading 612 of 1,915 MB, 12.3 MB/s, 2 min left`
 fn speed(done: u64, total: Option<u64>, bytes_per_second: Option<f64>) -> String {
     let mut line = match total {
         Some(total) => format!("Downloading {} of {} MB", megabytes(done), megabytes(total)),
@@ -144,7 +144,7 @@ fn speed(done: u64, total: Option<u64>, bytes_per_second: Option<f64>) -> String
     line
 }
 
-/// In whole megabytes, with groups of three digits.
+/// Formats whole megabytes, with groups of three digits.
 fn megabytes(bytes: u64) -> String {
     figures::count(usize::try_from(bytes / 1_000_000).unwrap_or(usize::MAX))
 }
@@ -217,7 +217,8 @@ fn full_name(model: &KnownModel) -> String {
     format!("{}:{}", model.name, model.quantisation)
 }
 
-/// By its name, its name with the quantisation, or its file; the first of a name is the recommended one.
+/// Matches a model by its name, its name with the quantisation, or its file; the first of a name is the recommended
+/// one.
 fn is_called(model: &KnownModel, name: &str) -> bool {
     [&model.name, &full_name(model), &model.file]
         .into_iter()

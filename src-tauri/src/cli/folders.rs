@@ -3,7 +3,8 @@
 use super::output::CliError;
 use crate::folders::{self, Folders};
 
-/// Where the chats are. One that was moved to a disk that is not connected is an error: it must not be begun again, empty.
+/// Returns the folder of the chats. One that was moved to a disk that is not connected is an error: it must not be
+/// created again, empty.
 pub fn data_folder() -> Result<Folders, CliError> {
     let folders = Folders::of_user()
         .ok_or_else(|| CliError::message("no home folder was found; set GOLDCREST_DATA_DIR"))?;

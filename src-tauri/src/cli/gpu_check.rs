@@ -1,4 +1,4 @@
-//! `goldcrest gpu-check`: what [`devices`] asks of a child process, because drivers may crash or hang.
+//! `goldcrest gpu-check`: the child process of [`devices`], because drivers may crash or hang.
 
 use ::devices::CheckRequest;
 

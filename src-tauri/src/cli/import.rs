@@ -23,7 +23,7 @@ pub fn run(args: &ImportArgs) -> Result<(), CliError> {
     let folders = data_folder()?;
     let lock = instance::lock(&folders.data);
     let lock = lock.map_err(|error| CliError::file(&folders.data, error))?;
-    // Until the end: the app alone writes its chats while it is open.
+    // Held until the end: while the app is open, it alone writes its chats.
     let Some(lock) = lock else {
         if instance::is_import(&folders.data) {
             return Err(CliError::message(
@@ -50,7 +50,7 @@ pub fn run(args: &ImportArgs) -> Result<(), CliError> {
     ended
 }
 
-/// What was imported to its end counts, even where Ctrl+C came in the middle of that.
+/// Reports an import. A completed one counts, even if Ctrl+C came during its end.
 fn ended(added: Result<Option<Imported>, Failure>) -> Result<(), CliError> {
     match added.map_err(|failure| CliError::message(failure.message))? {
         Some(imported) => Ok(writeln!(output::stderr(), "{}", imported.message)?),
@@ -91,10 +91,10 @@ fn write(importing: &mut Importing, store: &Store) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What an import leaves that does not come to its end is hidden: it goes, and so does that of earlier ones.
+/// Removes the hidden chats of this import, which was not completed, and of earlier ones.
 fn remove_what_is_hidden(store: &Store, cancel: &AtomicBool) {
     let mut line = ProgressLine::new();
-    // One that was begun to be removed has the date 0.
+    // A chat whose removal has begun has the date 0.
     let purge = || store.chats().purge(1, AT_ONCE);
     while !cancel.load(Ordering::Relaxed) {
         match purge() {
@@ -135,7 +135,7 @@ mod tests {
         importing.add(&store, whole).expect("added");
         write(&mut importing, &store).expect("written");
         drop(importing);
-        // As a purge that ended in between leaves it.
+        // State after an interrupted purge.
         assert!(store.chats().purge(0, Duration::ZERO).expect("begun"));
         let is_here = || store.records().has_uid("a").expect("read");
         assert!(is_here());

@@ -1,4 +1,4 @@
-//! What a person types: on a terminal a line that can be edited, with the lines before it and the commands at hand.
+//! Input of a person: on a terminal an editable line, with history and completion of commands.
 
 use std::io::{self, IsTerminal, StdinLock, Write};
 
@@ -16,14 +16,14 @@ use super::text::PipedLines;
 const PROMPT: &str = "› ";
 
 pub enum Input {
-    /// The history ends with the program: a conversation in the terminal is not kept.
+    /// In memory: a conversation in the terminal is not stored.
     Terminal(Box<Editor<Commands, MemHistory>>),
-    /// PipedLines as they are.
+    /// Unprocessed lines of a pipe.
     Piped(PipedLines<StdinLock<'static>>),
 }
 
 impl Input {
-    /// Reads what is typed where input and output are a terminal. The names of `commands` are completed by the Tab key.
+    /// Opens the input: editable if input and output are a terminal. The Tab key completes the names of `commands`.
     pub fn new(commands: impl Iterator<Item = &'static str>) -> Result<Self, CliError> {
         if !io::stdin().is_terminal() || !output::is_terminal() {
             return Ok(Self::Piped(PipedLines::of(io::stdin().lock())));
@@ -38,7 +38,7 @@ impl Input {
         matches!(self, Self::Terminal(_))
     }
 
-    /// The next message; `None` at the end of the input.
+    /// Returns the next message; `None` at the end of the input.
     pub fn read(&mut self) -> Result<Option<String>, CliError> {
         match self {
             Self::Terminal(editor) => read_typed(editor),
@@ -79,7 +79,7 @@ fn unreadable(error: ReadlineError) -> CliError {
     CliError::message(format!("the input cannot be read: {error}"))
 }
 
-/// A line that ends in a backslash goes on in the next.
+/// Joins lines that end in a backslash with the next.
 fn joined(lines: &str) -> String {
     lines.replace("\\\n", "\n")
 }

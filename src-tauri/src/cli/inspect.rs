@@ -1,4 +1,4 @@
-//! `goldcrest inspect`: a look into a model file.
+//! `goldcrest inspect`: contents of a model file.
 
 use std::io::{self, Write};
 
@@ -126,7 +126,7 @@ fn write_model(out: &mut impl Write, model: &ModelLine) -> io::Result<()> {
     Ok(())
 }
 
-/// A value of the metadata as a line: of a long array, its first values and how many there are.
+/// Formats a value of the metadata as a line: of a long array, its first values and its length.
 fn shown(value: &serde_json::Value) -> String {
     let Some(array) = value.as_object() else {
         return value.to_string();
@@ -143,7 +143,7 @@ fn megabytes(bytes: u64) -> String {
     format!("{:.1} MB", bytes as f64 / 1e6)
 }
 
-/// `3075098624` as `3.08 billion`.
+/// Formats `3075098624` as `3.08 billion`.
 fn count(parameters: u64) -> String {
     match parameters as f64 {
         x if x >= 1e9 => format!("{:.2} billion", x / 1e9),

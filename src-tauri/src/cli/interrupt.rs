@@ -9,12 +9,12 @@ use std::thread;
 use crate::folders::Folders;
 use ::devices::CrashMarkers;
 
-/// Handler of Ctrl+C: stops the work that runs, or ends the program if none does.
+/// Handler of Ctrl+C: stops the running work, or ends the program if there is none.
 #[derive(Clone, Default)]
 pub struct Interrupt {
     cancel: Arc<AtomicBool>,
     working: Arc<AtomicBool>,
-    /// Ctrl+C is pressed as soon as something works.
+    /// True to simulate Ctrl+C as soon as work runs.
     #[cfg(test)]
     pub pressed: bool,
 }
@@ -25,7 +25,7 @@ impl Interrupt {
         let interrupt = Self::default();
         let handler = interrupt.clone();
         let listening = ctrlc::set_handler(move || {
-            // A second Ctrl+C, before the first was obeyed, ends the program.
+            // A second Ctrl+C, before the first took effect, ends the program.
             let again = handler.cancel.swap(true, Ordering::Relaxed);
             if again || !handler.working.load(Ordering::Relaxed) {
                 exit();
@@ -37,7 +37,7 @@ impl Interrupt {
         interrupt
     }
 
-    /// Ends the program when stdin ends: the parent that holds it has closed it, or has ended.
+    /// Ends the program at the end of stdin: the parent that holds it has closed it, or has ended.
     pub fn exit_with_parent() {
         thread::spawn(|| {
             // An error is an end, too.
@@ -46,7 +46,7 @@ impl Interrupt {
         });
     }
 
-    /// Does work that looks at the flag, and returns it with whether it was interrupted.
+    /// Runs work that polls the flag, and returns its result with whether it was interrupted.
     pub fn during<T>(&self, work: impl FnOnce(&AtomicBool) -> T) -> (T, bool) {
         self.cancel.store(false, Ordering::Relaxed);
         #[cfg(test)]
@@ -58,7 +58,7 @@ impl Interrupt {
     }
 }
 
-/// Ends the program at once. That is no crash, so no marker of one is left.
+/// Ends the program at once. This is no crash, so its crash markers are removed.
 fn exit() -> ! {
     if let Some(folders) = Folders::of_user() {
         CrashMarkers::new(&folders.data).withdraw();

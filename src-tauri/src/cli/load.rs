@@ -1,4 +1,4 @@
-//! Which file is meant, and loading it.
+//! Choice and loading of the model file.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use super::progress::ProgressLine;
 use crate::folders::Folders;
 use crate::{demo_model, environment, sandbox};
 
-/// The named file, or that of the environment, or the demo model.
+/// Returns the named file, or that of the environment, or the demo model.
 pub fn file(named: Option<&Path>) -> Result<PathBuf, CliError> {
     if let Some(file) = named {
         return Ok(file.to_owned());
@@ -33,31 +33,31 @@ pub fn file(named: Option<&Path>) -> Result<PathBuf, CliError> {
     }
 }
 
-/// This machine's GPUs; `None` where there is no folder for their cache.
+/// Returns this machine's GPUs; `None` if there is no folder for their cache.
 pub fn devices() -> Option<Devices> {
     let folder = Folders::of_user()?.data;
     let markers = CrashMarkers::new(&folder);
     Devices::new(&folder, markers, demo_model::file())
 }
 
-/// A model with the devices that chose where it runs.
+/// A model with the devices that chose its placement.
 pub struct LoadedModel {
     model: OpenModel,
     devices: Option<Devices>,
 }
 
 impl LoadedModel {
-    /// The engine, to be asked for facts.
+    /// Returns the engine, for facts about it.
     pub fn engine(&self) -> &Engine {
         &self.model.engine
     }
 
-    /// Why it runs where it runs.
+    /// Returns the reason for its device.
     pub fn device_reason(&self) -> String {
         self.model.explanation().to_string()
     }
 
-    /// Lets it work, so that a crash over a GPU, or a GPU that fails, is recorded for the next run.
+    /// Runs work on it, so that a crash or a failure of a GPU is recorded for the next run.
     pub fn run<T>(&mut self, work: impl FnOnce(&mut Engine) -> T) -> T {
         self.model.run(self.devices.as_ref(), work)
     }
@@ -81,7 +81,7 @@ pub fn open(args: &ModelArgs) -> Result<LoadedModel, CliError> {
     Ok(model)
 }
 
-/// Loads a model that is no file, on any GPU that is asked for, checked or not.
+/// Loads a model that is not a file, on any requested GPU, checked or not.
 pub fn open_unchecked(
     file: &ModelFile,
     request: &DeviceRequest,
@@ -113,7 +113,7 @@ pub fn open_file(
     Ok(LoadedModel { model, devices })
 }
 
-/// Where a chat template of unknown text runs, if one is wanted.
+/// Returns the sandbox of an unknown chat template, if it is wanted.
 pub fn sandbox(wanted: bool) -> Result<Option<Arc<dyn TemplateSandbox>>, CliError> {
     wanted
         .then(sandbox::of_this_program)
@@ -121,10 +121,10 @@ pub fn sandbox(wanted: bool) -> Result<Option<Arc<dyn TemplateSandbox>>, CliErro
         .map_err(|error| CliError::message(format!("the chat template cannot be run: {error}")))
 }
 
-/// Says that a file's chat template is not used.
+/// Prints that a file's chat template is not used.
 pub fn tell_of_template(origin: TemplateUse) {
     if origin == TemplateUse::Unknown {
-        // A terminal that is gone needs no words.
+        // A terminal that is gone is no failure.
         let _ = writeln!(
             output::stderr(),
             "The file's chat template is unknown: the built-in SmolLM3 protocol is used (--own-template uses the file's)."
@@ -132,24 +132,24 @@ pub fn tell_of_template(origin: TemplateUse) {
     }
 }
 
-/// Says how the context differs from the one that was asked for, or from the trained one.
+/// Prints how the context differs from the requested or the trained one.
 fn tell_of_context(note: Option<&str>) {
     if let Some(note) = note {
-        // A terminal that is gone needs no words.
+        // A terminal that is gone is no failure.
         let _ = writeln!(output::stderr(), "{note}");
     }
 }
 
-/// Says what takes so long.
+/// Prints that a GPU check is running.
 pub fn tell_of_check() {
-    // A terminal that is gone needs no words.
+    // A terminal that is gone is no failure.
     let _ = writeln!(
         output::stderr(),
         "Checking the GPU, once for this model and driver…"
     );
 }
 
-/// The device that the flags ask for, or else the environment.
+/// Returns the device of the flags, else of the environment.
 pub fn requested(place: &PlaceArgs) -> Result<DeviceRequest, CliError> {
     match &place.device {
         Some(DeviceArg::Engine(device)) => Ok(device.clone()),
@@ -174,7 +174,7 @@ pub fn load_options(place: &PlaceArgs) -> Result<LoadOptions, CliError> {
     })
 }
 
-/// CPU threads of the flag, else of the environment.
+/// Returns the CPU threads of the flag, else of the environment.
 pub fn threads(flag: Option<u16>) -> Result<Option<usize>, CliError> {
     if let Some(threads) = flag {
         return Ok(Some(usize::from(threads)));
@@ -183,7 +183,7 @@ pub fn threads(flag: Option<u16>) -> Result<Option<usize>, CliError> {
     Ok(threads.map(|threads| threads as usize))
 }
 
-/// Length of the context of the flag, else of the environment.
+/// Returns the length of the context of the flag, else of the environment.
 pub fn context(flag: Option<u32>) -> Result<Option<usize>, CliError> {
     let length = match flag {
         Some(length) => Some(length),
@@ -225,7 +225,7 @@ mod tests {
         let options = options.expect("a level");
         assert_eq!((options.kv, options.context), (KvType::F16, None));
         assert_eq!(options.threads, None);
-        // A run of the tests may have the variable set.
+        // The tests may be run with the variable set.
         if std::env::var_os(VARIABLE).is_none() {
             let request = requested(&PlaceArgs::default()).ok();
             assert_eq!(request, Some(DeviceRequest::Auto));

@@ -1,4 +1,4 @@
-//! `goldcrest logits`: what the model makes of tokens, as JSON rows.
+//! `goldcrest logits`: the model's logits for tokens, as JSON rows.
 
 use super::args::LogitsArgs;
 use super::interrupt::Interrupt;

@@ -1,4 +1,4 @@
-//! `goldcrest models`: the known models and the files that are here.
+//! `goldcrest models`: the known models and the files on this computer.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Write};
@@ -18,7 +18,7 @@ use super::output::{self, CliError};
 use crate::models::{ModelPlaces, machine_name, settings_name};
 use crate::visible::on_one_line;
 
-/// The model files on this computer.
+/// Returns the model files on this computer.
 pub fn here() -> Result<Vec<FoundFile>, CliError> {
     let places = places()?;
     let facts = Facts::read(&places.facts_file());
@@ -33,7 +33,7 @@ pub fn run(args: &ModelsArgs) -> Result<(), CliError> {
     let places = places()?;
     let manifest = Manifest::embedded();
     let mut facts = Facts::read(&places.facts_file());
-    // As the app searches it, and stores it beside what is known of files.
+    // The folder that the app searches, which it stores beside the facts about files.
     let folder = facts.folder().map(Path::to_owned);
     let found = places.search(&ModelSearch::default(), folder.as_deref(), &facts)();
     check(&manifest, &found, &mut facts);
@@ -60,7 +60,7 @@ pub fn run(args: &ModelsArgs) -> Result<(), CliError> {
     Ok(out.flush()?)
 }
 
-/// Computes the SHA-256 of files that may be official, once for each state of a file.
+/// Computes the SHA-256 of files that may be official, once for each stamp.
 fn check(manifest: &Manifest, found: &[FoundFile], facts: &mut Facts) {
     for file in found {
         let is_candidate = manifest.has_size(file.stamp.bytes);
@@ -75,7 +75,7 @@ fn check(manifest: &Manifest, found: &[FoundFile], facts: &mut Facts) {
     }
 }
 
-/// This computer with the settings of the environment; its memory bandwidth is measured once.
+/// Returns this computer with the settings of the environment; its memory bandwidth is measured once.
 fn machine(places: &ModelPlaces, facts: &mut Facts) -> Result<Machine, CliError> {
     let options = load::load_options(&PlaceArgs::default())?;
     let name = machine_name(&options);

@@ -1,7 +1,7 @@
-//! Where words go: answers to stdout, everything else to stderr, and an exit code at the end.
+//! Output of the command line: answers to stdout, everything else to stderr, and an exit code at the end.
 //!
-//! All that a subcommand prints goes through [`stdout`] or [`stderr`], which escape what a terminal obeys; only
-//! [`content`] and [`reasoning`] let a text through as it is, to a pipe.
+//! All output of a subcommand goes through [`stdout`] or [`stderr`], which escape the characters that control a
+//! terminal; only [`content`] and [`reasoning`] pass a text unchanged, to a pipe.
 
 use std::borrow::Cow;
 use std::io::{self, IsTerminal, Stderr, Stdout, Write};
@@ -11,15 +11,15 @@ use figures::count;
 
 use crate::visible::{Visible, is_obeyed, on_one_line, replaced, visible};
 
-/// Characters of a failure that are printed: what is wrong in a file may be quoted whole.
+/// Maximum characters of a failure: it may quote a whole file.
 const FAILURE_LENGTH: usize = 2_000;
 
-/// Why a subcommand failed: one sentence for the person.
+/// Failures of a subcommand: one sentence for the person.
 #[derive(Debug, thiserror::Error)]
 pub enum CliError {
     #[error("{0}")]
     Message(String),
-    /// The model ended its turn behind its thinking.
+    /// The model ended its turn after its thinking.
     #[error(
         "the model ended after its thinking and wrote no answer; ask again, or with --no-think"
     )]
@@ -36,12 +36,12 @@ impl CliError {
         Self::Message(text.into())
     }
 
-    /// A failure that belongs to a file: `FILE: what is wrong with it`.
+    /// Makes the failure of a file: `FILE: its fault`.
     pub fn file(path: &std::path::Path, error: impl std::fmt::Display) -> Self {
         Self::Message(format!("{}: {error}", path.display()))
     }
 
-    /// The failure on a line that fits on a screen.
+    /// Returns the failure on one line that fits on a screen.
     pub fn sentence(&self) -> String {
         let mut sentence = on_one_line(&self.to_string()).into_owned();
         if let Some((end, _)) = sentence.char_indices().nth(FAILURE_LENGTH) {
@@ -56,17 +56,17 @@ impl CliError {
     }
 }
 
-/// What a person reads.
+/// Returns the escaped stdout.
 pub fn stdout() -> Visible<Stdout> {
     Visible(io::stdout())
 }
 
-/// What is no answer.
+/// Returns the escaped stderr.
 pub fn stderr() -> Visible<Stderr> {
     Visible(io::stderr())
 }
 
-/// A text that is itself the result: byte for byte on a pipe, and visible on a terminal.
+/// Returns the writer of a text that is itself the result: byte for byte on a pipe, and escaped on a terminal.
 pub fn content() -> Box<dyn Write> {
     if is_terminal() {
         Box::new(stdout())
@@ -75,7 +75,7 @@ pub fn content() -> Box<dyn Write> {
     }
 }
 
-/// A piece of reasoning: byte for byte on a pipe; visible, and dimmed, on a terminal.
+/// Prints a piece of reasoning: byte for byte on a pipe; escaped, and dimmed, on a terminal.
 pub fn reasoning(piece: &str) -> io::Result<()> {
     let mut out = io::stderr();
     if out.is_terminal() {
@@ -91,15 +91,15 @@ pub fn is_terminal() -> bool {
     io::stdout().is_terminal()
 }
 
-/// The exit status where there is no answer.
+/// Exit status without an answer.
 const NO_ANSWER: u8 = 3;
 
-/// Prints the failure, if any. A reader that went away (`goldcrest … | head`) is none.
+/// Prints the failure, if any, and returns the exit code. A reader that went away (`goldcrest … | head`) is no failure.
 pub fn exit_code(result: Result<(), CliError>) -> ExitCode {
     exit_code_or(ExitCode::FAILURE, result)
 }
 
-/// The same, with the code of a failure.
+/// Likewise, with the exit code of a failure.
 pub fn exit_code_or(failure: ExitCode, result: Result<(), CliError>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -117,7 +117,7 @@ pub fn exit_code_or(failure: ExitCode, result: Result<(), CliError>) -> ExitCode
     }
 }
 
-/// Prints one value as JSON on a line of its own.
+/// Prints one value as a line of JSON.
 pub fn json(value: &impl serde::Serialize) -> Result<(), CliError> {
     let text = serde_json::to_string(value).map_err(io::Error::from)?;
     let mut out = stdout();
@@ -125,7 +125,7 @@ pub fn json(value: &impl serde::Serialize) -> Result<(), CliError> {
     Ok(out.flush()?)
 }
 
-/// JSON escapes the first control characters, and may escape the others too.
+/// Escapes further control characters in JSON, which escapes only the first ones itself.
 fn as_json(text: &str) -> Cow<'_, str> {
     replaced(text, |character| {
         is_obeyed(character).then(|| format!("\\u{:04x}", u32::from(character)))
@@ -156,7 +156,7 @@ mod tests {
         assert_eq!(long, whole + "… (1,234 more characters are not shown)");
     }
 
-    /// A subcommand that printed by itself would print names raw.
+    /// Checks that no other file has the streams: a subcommand that printed by itself would print names unescaped.
     #[test]
     fn this_file_alone_has_the_streams() {
         let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("src/cli")];

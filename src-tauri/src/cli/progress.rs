@@ -1,11 +1,11 @@
-//! How far something has come that takes long: a bar on stderr, where that is a terminal.
+//! Progress of long work: a bar on stderr, if that is a terminal.
 
 use std::borrow::Cow;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// What is over sooner shows no bar.
+/// Delay before the bar is shown.
 const DELAY: Duration = Duration::from_millis(300);
 const STYLE: &str = "{msg} {bar:32} {percent} %";
 
@@ -22,7 +22,7 @@ impl ProgressLine {
         }
     }
 
-    /// Shows that `done` of `total` is done of what `what` names.
+    /// Shows `done` of `total`, labelled `what`.
     pub fn show(&mut self, what: impl Into<Cow<'static, str>>, done: u64, total: u64) {
         if self.begun.elapsed() < DELAY {
             return;
@@ -37,7 +37,7 @@ impl ProgressLine {
         bar.set_position(done);
     }
 
-    /// Shows at once that what `what` names has begun, whose progress is not known.
+    /// Shows at once that `what` has begun, whose progress is not known.
     pub fn begin(&mut self, what: &'static str) {
         if let Some(begun) = Instant::now().checked_sub(DELAY) {
             self.begun = begun;
@@ -45,7 +45,7 @@ impl ProgressLine {
         self.show(what, 0, 1);
     }
 
-    /// Takes the bar away, before something else is written.
+    /// Removes the bar, before other output.
     pub fn clear(&mut self) {
         if let Some(bar) = self.bar.take() {
             bar.finish_and_clear();

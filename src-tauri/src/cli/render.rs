@@ -1,4 +1,4 @@
-//! `goldcrest render`: the exact prompt that a template makes, byte for byte but on a terminal.
+//! `goldcrest render`: the exact prompt that a template makes, byte for byte except on a terminal.
 
 use std::fs;
 use std::io::Write;
@@ -43,8 +43,8 @@ fn read(file: &Path) -> Result<String, CliError> {
     text::decoded(bytes).map_err(|error| CliError::file(file, error))
 }
 
-/// The template's variables, and the day: `{"context": {…}, "today": "2026-03-05"}`, or the
-/// variables alone, for today.
+/// Reads the template's variables, and the day: `{"context": {…}, "today": "2026-03-05"}`, or only the variables, for
+/// today.
 fn read_messages(file: &Path) -> Result<(Value, Date), CliError> {
     let mut value: Value =
         serde_json::from_str(&read(file)?).map_err(|error| CliError::file(file, error))?;

@@ -1,6 +1,6 @@
-//! The command that was likely meant.
+//! Suggestion for a mistyped command.
 
-/// The name that differs least from what was typed, by one slip for every three letters at most, or begins with it.
+/// Returns the name that differs least from the typed one, by at most one edit per three letters, or begins with it.
 pub fn likely<'a>(typed: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let typed = typed.to_lowercase();
     let letters = typed.chars().count();

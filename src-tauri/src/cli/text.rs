@@ -9,7 +9,7 @@ use super::output::CliError;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// The whole of an input, without its byte order mark. `name`: what it is called in an error.
+/// Reads a whole input, without its byte order mark. `name`: its name in an error.
 pub fn read_all(input: impl Read, name: &str) -> Result<String, CliError> {
     let mut bytes = Vec::new();
     let read = input.take(MAX_TEXT as u64 + 1).read_to_end(&mut bytes);
@@ -20,7 +20,7 @@ pub fn read_all(input: impl Read, name: &str) -> Result<String, CliError> {
     decoded(bytes).map_err(|error| CliError::message(format!("{name} {error}")))
 }
 
-/// UTF-8, or UTF-16 that begins with a byte order mark, without that mark.
+/// Decodes UTF-8, or UTF-16 that begins with a byte order mark, without that mark.
 pub fn decoded(bytes: Vec<u8>) -> Result<String, String> {
     if let Some(text) = utf16(&bytes) {
         return text.ok_or("is UTF-16 that ends in the middle of a character".to_owned());
@@ -32,7 +32,7 @@ pub fn decoded(bytes: Vec<u8>) -> Result<String, String> {
     String::from_utf8(text).map_err(|error| format!("is not UTF-8 text: {error}"))
 }
 
-/// `None` without the mark of UTF-16; then `None` for half a character.
+/// Decodes UTF-16; the outer `None` without a byte order mark, the inner one if it is invalid.
 fn utf16(bytes: &[u8]) -> Option<Option<String>> {
     let of: fn([u8; 2]) -> u16 = match bytes {
         [0xff, 0xfe, ..] => u16::from_le_bytes,
@@ -69,7 +69,7 @@ impl<R: BufRead> PipedLines<R> {
         }
     }
 
-    /// The next line, and whether all of it was UTF-8; `None` at the end.
+    /// Returns the next line, and whether all of it was UTF-8; `None` at the end.
     pub fn next(&mut self) -> Result<Option<(String, bool)>, CliError> {
         const NAME: &str = "the input";
         let unreadable = |error| CliError::message(format!("{NAME} cannot be read: {error}"));
@@ -113,7 +113,7 @@ fn too_long(name: &str) -> CliError {
 mod tests {
     use super::*;
 
-    /// "Grüße 🐦" as programs write it.
+    /// Returns "Grüße 🐦" as programs write it.
     fn encoded() -> [Vec<u8>; 4] {
         let text = "Grüße 🐦";
         let utf16 = |of: fn(u16) -> [u8; 2]| -> Vec<u8> {

@@ -12,7 +12,7 @@ use super::load;
 use super::output::{self, CliError};
 use super::text;
 
-/// What `--json` prints of a text.
+/// Output of `--json` for a text.
 #[derive(Serialize)]
 struct TokenizedText<'a> {
     text: &'a str,
@@ -41,7 +41,7 @@ pub fn run(args: &TokenizeArgs) -> Result<(), CliError> {
     }
 }
 
-/// The file, or stdin for `-`, with its name.
+/// Opens the file, or stdin for `-`, with its name.
 fn open(file: &Path) -> Result<(Box<dyn BufRead>, &Path), CliError> {
     if file.as_os_str() == "-" {
         return Ok((Box::new(io::stdin().lock()), Path::new("stdin")));
@@ -50,8 +50,8 @@ fn open(file: &Path) -> Result<(Box<dyn BufRead>, &Path), CliError> {
     Ok((Box::new(BufReader::new(opened)), file))
 }
 
-/// Calls `each` with every text that `separator` ends; the last one needs none. Of lines, the carriage return of
-/// Windows belongs to the end.
+/// Calls `each` with every text that `separator` ends; the last one needs none. With lines, the carriage return of
+/// Windows belongs to the separator.
 fn each_text(
     mut input: Box<dyn BufRead>,
     name: &Path,

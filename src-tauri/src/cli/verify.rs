@@ -17,17 +17,17 @@ use crate::model_check::{CheckDistance, CheckLine, CheckReport, ModelCheckStep};
 use crate::verify::{Parting, Subject, VerifyReport, VerifyStage, percent};
 use crate::visible::on_one_line;
 
-/// Where they do not agree; and where they cannot be compared.
+/// Exit codes: the results disagree, or cannot be compared.
 const DISAGREE: u8 = 1;
 const FAILED: u8 = 2;
 
-/// Positions that are shown of those at which the two part.
+/// Maximum positions that are listed at which the two differ.
 const MOST_PARTINGS: usize = 8;
 
 pub fn run(args: &VerifyArgs) -> ExitCode {
     let interrupt = Interrupt::listen();
     if args.steps {
-        // The window reads them: without it nobody waits for the rest.
+        // The window reads the steps: without it nobody waits for the rest.
         Interrupt::exit_with_parent();
     }
     let (found, interrupted) = interrupt.during(|cancel| verify(args, cancel));
@@ -44,12 +44,12 @@ pub fn run(args: &VerifyArgs) -> ExitCode {
     output::exit_code_or(ExitCode::from(FAILED), result)
 }
 
-/// One model is in memory at a time; none where `cancel` ended that.
+/// Compares with one model in memory at a time; `None` if `cancel` was set.
 fn verify(args: &VerifyArgs, cancel: &AtomicBool) -> Result<Option<VerifyReport>, CliError> {
     let file = &args.file;
     let request = load::requested(&args.place)?;
     let options = LoadOptions {
-        // candle and the exact computation know no YaRN.
+        // candle and the exact computation do not support YaRN.
         allow_yarn: false,
         ..load::load_options(&args.place)?
     };
@@ -92,7 +92,7 @@ fn verify(args: &VerifyArgs, cancel: &AtomicBool) -> Result<Option<VerifyReport>
         .map(|comparison| subject.report(model.engine(), model.device_reason(), &comparison)))
 }
 
-/// For the window; where it has gone, this process ends at the end of its stdin.
+/// Prints a step for the window; if that is gone, this process ends at the end of its stdin.
 fn print_step(step: ModelCheckStep, done: u64, total: u64) {
     let count = |tokens| u32::try_from(tokens).unwrap_or(u32::MAX);
     let _ = output::json(&CheckLine::Step {
@@ -102,7 +102,7 @@ fn print_step(step: ModelCheckStep, done: u64, total: u64) {
     });
 }
 
-/// The report as the window shows it.
+/// Converts the report for the window.
 fn check_report(report: &VerifyReport) -> CheckReport {
     let distance = |distance: Distance| {
         let finite = |value: f64| value.is_finite().then_some(value);

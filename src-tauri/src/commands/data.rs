@@ -1,4 +1,4 @@
-//! What the page does with the user's data: exports, imports, print, backups, the data folder.
+//! Commands for the user's data: exports, imports, print, backups, the data folder.
 
 use std::sync::Arc;
 
@@ -18,14 +18,14 @@ use crate::startup::Startup;
 use crate::transfers::Transfers;
 use crate::worker;
 
-/// What chats are imported from.
+/// Sources of an import.
 const CHATS: FileFilter = (
     "Chats of Goldcrest, ChatGPT, Claude, Jan, LM Studio",
     &["jsonl", "json", "zip"],
 );
 
-/// Lets the person choose a file, and exports chats to it. How far that is comes as events. False when
-/// the dialog was closed without a choice.
+/// Lets the person choose a file, and exports chats to it. The progress comes as events. Returns false if the dialog
+/// was closed without a choice.
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
 pub async fn export_chats(
@@ -54,8 +54,8 @@ pub async fn export_chats(
     .await?
 }
 
-/// Lets the person choose files, and imports the chats in them. How far that is comes as events. False when the dialog was
-/// closed without a choice.
+/// Lets the person choose files, and imports the chats in them. The progress comes as events. Returns false if the
+/// dialog was closed without a choice.
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
 pub async fn import_chats(
@@ -78,7 +78,7 @@ pub async fn import_chats(
     .await?
 }
 
-/// Ends the export, the import or the move that runs.
+/// Cancels the running export, import or move.
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
 pub async fn cancel_transfer(transfers: State<'_, Transfers>) -> Reply<()> {
@@ -86,7 +86,7 @@ pub async fn cancel_transfer(transfers: State<'_, Transfers>) -> Reply<()> {
     Ok(())
 }
 
-/// The shown branch of a chat as HTML, for paper.
+/// Returns the shown branch of a chat as HTML, for paper.
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
 pub async fn chat_as_html(id: ChatId, thinking: bool, chat: State<'_, Chat>) -> Reply<String> {
@@ -104,7 +104,8 @@ pub async fn print_page(desktop: State<'_, Arc<dyn Desktop>>) -> Reply<()> {
     blocking(move || desktop.print()).await?
 }
 
-/// The copies of the database, and what it was before a restore. They are checked when one is restored.
+/// Returns the copies of the database, and databases that were set aside by a restore. They are checked when one is
+/// restored.
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
 pub async fn list_backups(folders: State<'_, Folders>) -> Reply<Vec<DatabaseCopy>> {
@@ -126,7 +127,7 @@ pub async fn back_up(folders: State<'_, Folders>) -> Reply<Vec<DatabaseCopy>> {
     .await?
 }
 
-/// Removes a copy of the database, or a database that was set aside, for good; returns those that are left.
+/// Removes a copy of the database, or a database that was set aside, for good; returns the rest.
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
 pub async fn remove_backup(copy: String, folders: State<'_, Folders>) -> Reply<Vec<DatabaseCopy>> {
@@ -138,8 +139,8 @@ pub async fn remove_backup(copy: String, folders: State<'_, Folders>) -> Reply<V
     .await?
 }
 
-/// Puts a copy in the place of the database, which is kept; returns the name under which it is. The page begins again
-/// then.
+/// Replaces the database with a copy; returns the name under which the database is kept. The page must then be
+/// reloaded.
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
 pub async fn restore_backup(
@@ -164,8 +165,8 @@ pub async fn restore_backup(
     Ok(name.to_string_lossy().into_owned())
 }
 
-/// Where the data folder is gone: lets the person choose another one with chats, with which the app starts again. False
-/// when the dialog was closed without a choice.
+/// If the data folder is gone: lets the person choose another one with chats, with which the app restarts. Returns
+/// false if the dialog was closed without a choice.
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
 pub async fn choose_data_folder(
@@ -187,7 +188,7 @@ pub async fn choose_data_folder(
     .await?
 }
 
-/// Where the data folder is gone: starts the app again with the folder in which it begins.
+/// If the data folder is gone: restarts the app with the default folder.
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
 pub async fn begin_in_default_folder(
@@ -208,8 +209,8 @@ fn no_home() -> Failure {
     Failure::other("No home folder was found, so the choice could not be kept.")
 }
 
-/// Lets the person choose a folder, and moves the data there. How far that is comes as events; at the end the app starts
-/// again. `keep`: the old folder stays as it is. False when the dialog was closed without a choice.
+/// Lets the person choose a folder, and moves the data there. The progress comes as events; at the end the app
+/// restarts. `keep`: the old folder stays as it is. Returns false if the dialog was closed without a choice.
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
 pub async fn move_data_folder(

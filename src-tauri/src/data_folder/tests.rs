@@ -7,7 +7,7 @@ use super::*;
 
 const DATABASE: &str = "goldcrest.db";
 
-/// A data folder with a bit of everything.
+/// Creates a data folder with files of every kind.
 fn filled() -> (TempDir, PathBuf, PathBuf) {
     let home = tempfile::tempdir().expect("made");
     let (data, pointer) = (
@@ -56,7 +56,7 @@ fn everything_moves_and_the_old_folder_is_emptied_after_the_next_start() {
     let new = home.path().join("elsewhere/chats");
     let plan = Move::plan(&data, &new).expect("possible");
     relocate(&plan, &pointer);
-    // Until the new one was opened nothing is gone.
+    // Nothing is removed until the new one was opened.
     assert_eq!(titles(&data), ["Kept"]);
     let found = DataPointer::read(&pointer).expect("read").expect("there");
     assert_eq!(found.folder, new.canonicalize().expect("there"));
@@ -88,7 +88,7 @@ fn everything_moves_and_the_old_folder_is_emptied_after_the_next_start() {
         None
     );
     assert!(!new.join(UNFINISHED).exists());
-    // And back again, where nothing is left but that file.
+    // Back again, to a folder with only that file.
     fs::remove_file(data.join("notes.txt")).expect("removed");
     let back = Move::plan(&found.folder, &data).expect("possible");
     relocate(&back, &pointer);
@@ -107,7 +107,7 @@ fn the_old_folder_stays_where_that_is_wanted() {
     assert_eq!(titles(&data), ["Kept"]);
 }
 
-/// Each number of files after which the process ends: at every one the chats are in the folder that is used.
+/// For each number of files after which the process ends, the chats are in the folder that is used.
 #[test]
 fn a_move_that_ends_anywhere_loses_nothing() {
     let (home, data, pointer) = filled();
@@ -129,7 +129,7 @@ fn a_move_that_ends_anywhere_loses_nothing() {
             files(&new).unwrap_or_default().is_empty(),
             "nothing is left of a move that was cancelled"
         );
-        // As after a crash: the mark and some files are there.
+        // State after a crash: the mark and some files.
         private::folder(&new).expect("made");
         write_mark(&new, &["half.db".into(), "kv/blocks/ab/half".into()]).expect("written");
         fs::write(new.join("half.db"), "half").expect("written");
@@ -164,7 +164,7 @@ fn a_folder_that_does_not_fit_is_refused() {
     assert!(refusal(&full).contains("is not empty"));
     #[cfg(unix)]
     assert_eq!(mode(), 0o755, "a folder that is refused stays as it is");
-    // The mark of an earlier move does not make the user's files ours.
+    // The mark of an earlier move does not turn the user's files into copies.
     write_mark(&full, &["models.json".into()]).expect("written");
     assert!(refusal(&full).contains("is not empty"));
     assert!(full.join("thesis.txt").exists());

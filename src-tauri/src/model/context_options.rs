@@ -22,24 +22,24 @@ pub struct ContextOption {
     /// Memory of a full KV cache in q8_0, in bytes.
     #[cfg_attr(test, specta(type = u32))]
     pub kv_q8_bytes: u64,
-    /// Whether it is longer than the model was trained for, so that YaRN is applied.
+    /// True if it is longer than the model was trained for, so that YaRN is applied.
     pub stretched: bool,
-    /// Whether it fits in the free memory with a KV cache in f16.
+    /// True if it fits in the free memory with a KV cache in f16.
     pub fits_f16: bool,
-    /// The same with one in q8_0.
+    /// True if it fits with one in q8_0.
     pub fits_q8: bool,
 }
 
-/// The lengths to choose from.
+/// Lengths of the context to choose from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(specta::Type))]
 #[serde(rename_all = "camelCase")]
 pub struct ContextOptions {
-    /// The shortest first, the one that is set among them.
+    /// Lengths in ascending order, including the current one.
     pub lengths: Vec<ContextOption>,
-    /// What is used where none is set, with a KV cache in f16.
+    /// Default with a KV cache in f16.
     pub automatic_f16: ContextOption,
-    /// The same with one in q8_0.
+    /// Default with one in q8_0.
     pub automatic_q8: ContextOption,
 }
 
@@ -66,10 +66,10 @@ impl From<ContextCosts> for ContextOptions {
     }
 }
 
-/// The lengths that a model can have; none where there is no model.
+/// Returns the lengths that a model can have; `None` if there is no model.
 ///
 /// # Errors
-/// When its file cannot be read.
+/// Fails if its file cannot be read.
 pub fn of_model(
     status: &ModelStatus,
     settings: &Settings,

@@ -1,4 +1,4 @@
-//! Counts prompts beside the model thread, and tells what of them need not be read.
+//! Counts prompts beside the model thread, and the tokens that need no prefill.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -6,7 +6,7 @@ use chat::{EncodedMessage, Failure, PromptCounter};
 use engine::{Conversation, MessageEncoder, PromptFrame, Turn, restorable};
 use kv_store::{BlockKey, KvBlockFolder};
 
-/// The tokens of the sequences in the model's memory, as the model thread last left them.
+/// Tokens of the sequences in the model's memory, as the model thread last published them.
 #[derive(Clone, Default)]
 pub(super) struct SequencesInMemory(Arc<Mutex<Vec<Vec<u32>>>>);
 
@@ -26,7 +26,7 @@ impl SequencesInMemory {
     }
 }
 
-/// Where blocks of the KV cache are on the disk.
+/// KV blocks on the disk.
 pub(super) struct BlocksOnDisk {
     pub(super) folder: KvBlockFolder,
     /// See [`super::kv_disk::KvModel`].
@@ -35,7 +35,7 @@ pub(super) struct BlocksOnDisk {
     pub(super) block: usize,
 }
 
-/// Counts by the tokenizer of the model that is open.
+/// Counts by the tokenizer of the open model.
 pub(super) struct EngineCounter {
     pub(super) encoder: MessageEncoder,
     pub(super) memory: SequencesInMemory,

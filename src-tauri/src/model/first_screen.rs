@@ -1,4 +1,4 @@
-//! What a newcomer meets first: the suggestions of the first screen, answered by the demo model at the app's defaults.
+//! The suggestions of the first screen, answered by the demo model at the app's defaults.
 
 use std::sync::atomic::AtomicBool;
 
@@ -9,14 +9,14 @@ use serde::Deserialize;
 
 use super::EngineModel;
 
-/// What the page shows.
+/// Suggestions of the page.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Suggestions {
     for_demo_model: Vec<String>,
 }
 
-/// The words that make an answer right.
+/// Words of a right answer.
 const RIGHT: [(&str, &[&str]); 3] = [
     (
         "What is this app?",
@@ -67,7 +67,7 @@ fn every_suggestion_of_the_first_screen_is_answered_rightly() {
                     messages: vec![Turn::new(Role::User, question)],
                     instructions: None,
                     thinking,
-                    // The prompt holds the date, and the model heeds every token of it.
+                    // The prompt contains the date, and the model is sensitive to every token of it.
                     today: jiff::civil::date(2026, 1, 1) + (37 * seed.cast_signed()).days(),
                     tools: Vec::new(),
                 };
@@ -95,7 +95,7 @@ fn every_suggestion_of_the_first_screen_is_answered_rightly() {
     }
 }
 
-/// What was thought, and what was said.
+/// Returns the thinking and the text.
 fn answer(
     model: &mut EngineModel,
     conversation: &Conversation,

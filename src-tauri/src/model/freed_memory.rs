@@ -1,4 +1,4 @@
-//! A model that is closed gives its memory back to the system, each time.
+//! Closing a model returns its memory to the system, each time.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -13,9 +13,9 @@ use engine::{Config, Gguf, process};
 
 use super::*;
 
-/// Weights of the model in bytes, about.
+/// Approximate bytes of the model's weights.
 const WEIGHTS: u64 = 200 << 20;
-/// What the other tests in this process may take meanwhile, in bytes.
+/// Bytes that the other tests in this process may allocate meanwhile.
 const NOISE: u64 = 50 << 20;
 
 /// A model with the demo model's vocabulary, whose weights are all zero, in a file that is mostly a hole.
@@ -72,7 +72,7 @@ fn a_closed_model_gives_its_memory_back_each_time() {
         kv_type: chat::KvType::F16,
         own_templates: Vec::new(),
     };
-    // On a thread of its own, as in the app: threads share the memory that they free differently.
+    // On a separate thread, as in the app: threads share freed memory differently.
     let work = move || {
         let allocated = || process::allocated().expect("Linux tells");
         let mut model = EngineModel::default();

@@ -7,22 +7,22 @@ use chat::ChatId;
 use engine::KvBlocks;
 use kv_store::{BlockKey, KvBlockFolder, KvStore, KvStoreError};
 
-/// Bytes that all chats may take together: some 58,000 tokens of SmolLM3-3B in f16.
+/// Maximum bytes of all chats: some 58,000 tokens of SmolLM3-3B in f16.
 const BUDGET: u64 = 4 << 30;
-/// Bytes of the disk that stay free for what cannot be computed again, such as the chats.
+/// Free bytes of the disk, left for data that cannot be computed again, such as the chats.
 const RESERVE: u64 = 1 << 30;
-/// How long nothing is written after an error, such as a full disk.
+/// Pause of all writes after an error, such as a full disk.
 const PAUSE: Duration = Duration::from_secs(5 * 60);
 
 /// The folder of blocks.
 pub(super) struct KvDisk {
     store: KvStore,
-    /// Until then nothing is written.
+    /// End of the pause of writes.
     paused_until: Option<Instant>,
 }
 
 impl KvDisk {
-    /// Opens the folder, or makes it; where that fails, prompts are read as ever.
+    /// Opens or creates the folder; if that fails, prompts are prefilled as usual.
     pub(super) fn open(folder: &Path) -> Option<KvDisk> {
         let store = KvStore::open(folder, BUDGET, RESERVE)
             .inspect_err(|error| tracing::warn!(%error, "KV caches are not kept on the disk"));
@@ -32,24 +32,24 @@ impl KvDisk {
         })
     }
 
-    /// The folder of the blocks, for other threads.
+    /// Returns the folder of the blocks, for other threads.
     pub(super) fn folder(&self) -> KvBlockFolder {
         self.store.blocks()
     }
 
-    /// The blocks of a model.
+    /// Returns the blocks of a model.
     pub(super) fn blocks<'a>(&'a mut self, model: &'a KvModel) -> ModelBlocks<'a> {
         ModelBlocks { disk: self, model }
     }
 
-    /// Erases what only other chats use.
+    /// Erases blocks that only other chats use.
     pub(super) fn retain(&mut self, chats: &[u64]) {
         if let Err(error) = self.store.retain_chats(chats) {
             tracing::warn!(%error, "some KV caches of deleted chats were not erased");
         }
     }
 
-    /// Removes some of it where the disk is full.
+    /// Removes some blocks if the disk is full.
     pub(super) fn make_room(&mut self) {
         if let Err(error) = self.store.make_room() {
             tracing::warn!(%error, "no KV caches were removed from a full disk");
@@ -61,7 +61,8 @@ impl KvDisk {
             .is_some_and(|until| Instant::now() < until)
     }
 
-    /// Whether it was written. After an error nothing is for a while, so that the log has one line of it.
+    /// Handles the result of a write; returns whether it succeeded. After an error writes pause for a while, so that
+    /// the log has one line about it.
     fn written(&mut self, written: Result<(), KvStoreError>) -> bool {
         if let Err(error) = &written {
             tracing::warn!(%error, full = error.is_disk_full(), "a KV cache was not kept on the disk");
@@ -71,7 +72,7 @@ impl KvDisk {
     }
 }
 
-/// What the blocks of a model have in common.
+/// Identity of a model's blocks.
 pub(super) struct KvModel {
     /// See [`engine::Engine::kv_identity`].
     pub(super) identity: String,
@@ -109,7 +110,8 @@ impl KvBlocks for ModelBlocks<'_> {
         true
     }
 
-    /// Nothing of a temporary chat is on the disk, not even that it has begun like another one.
+    /// Returns whether blocks of a chat are stored: none of a temporary chat, not even a note that it begins like
+    /// another one.
     fn keeps(&self, label: u64) -> bool {
         !ChatId(label.cast_signed()).is_temporary()
     }

@@ -8,7 +8,7 @@ use devices::Gpu;
 
 use super::*;
 
-/// A model whose opening is at work on a GPU until the test lets go of it.
+/// A model whose opening uses a GPU until the test releases it.
 struct SlowModel {
     devices: Devices,
     gpu: Gpu,
@@ -28,7 +28,7 @@ impl ModelHost for SlowModel {
         let _ = self.begun.send(());
         let _ = self.go.recv();
         drop(mark);
-        // Whatever goes on after the end is not marked either.
+        // Work after the end is not marked either.
         let _ = self.ended.send(self.devices.begin(&self.gpu).is_some());
         Err(chat::Failure::new(chat::FailureCode::Other, "none"))
     }

@@ -1,4 +1,4 @@
-//! The model that is open, with what the window shows of it.
+//! The open model, with its info for the window.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -17,15 +17,15 @@ pub(super) struct OpenedModel {
     pub(super) info: ModelInfo,
     pub(super) choice: ModelChoice,
     pub(super) options: chat::ModelOptions,
-    /// Where its own chat template runs, if that is used.
+    /// Sandbox of its own chat template, if that is used.
     pub(super) sandbox: Option<Arc<dyn TemplateSandbox>>,
-    /// What its KV cache is kept under, where blocks of it can be kept.
+    /// Identity of its KV blocks, if they can be stored.
     pub(super) kv: Option<KvModel>,
-    /// What its file held before and after it was loaded; `None` where that differs.
+    /// Fingerprint of its file before and after loading; `None` if they differ.
     content: Option<String>,
 }
 
-/// A model that was closed: what is needed to open it once more.
+/// A closed model that can be reopened.
 pub(super) struct ClosedModel {
     file: ModelFile,
     choice: ModelChoice,
@@ -35,11 +35,11 @@ pub(super) struct ClosedModel {
 }
 
 impl ClosedModel {
-    /// Opens it again: as it was, even where its file was removed or renamed meanwhile. Where the file was changed, its
-    /// weights are others than the header that was read, so all of it is read again.
+    /// Reopens it unchanged, even if its file was removed or renamed meanwhile. If the file was changed, its weights do
+    /// not match the header that was read, so all of it is read again.
     ///
     /// # Errors
-    /// A sentence for the user.
+    /// Returns a sentence for the user.
     pub(super) fn reopen(self, devices: Option<&Devices>) -> Result<OpenedModel, Failure> {
         let is_same = self.content.is_some() && self.content == self.file.content_hash();
         let file = match self.file.path().filter(|_| !is_same) {
@@ -57,7 +57,7 @@ impl OpenedModel {
     /// Opens a model.
     ///
     /// # Errors
-    /// A sentence for the user.
+    /// Returns a sentence for the user.
     pub(super) fn new(
         file: ModelFile,
         choice: &ModelChoice,
@@ -69,7 +69,7 @@ impl OpenedModel {
         let request = requested(options)?;
         let load = engine::LoadOptions {
             sandbox: sandbox.clone(),
-            // A long context is set for a file of the user's; with YaRN the demo model answers worse.
+            // A long context is for files of the user; with YaRN the demo model answers worse.
             allow_yarn: *choice != ModelChoice::DemoModel,
             ..load_options(options)
         };
@@ -83,7 +83,7 @@ impl OpenedModel {
         let mut model = devices::open(devices, &file, &request, &load, on_progress)
             .map_err(|error| refusal::of(choice, &error))?;
         let info = info(&model, choice);
-        // Where the file was changed meanwhile, it is not known what was loaded.
+        // If the file was changed meanwhile, the loaded content is unknown.
         let content = content.filter(|content| file.content_hash().as_ref() == Some(content));
         let kv = content.as_ref().and_then(|_| kv_model(&mut model.engine));
         Ok(Self {
@@ -97,7 +97,7 @@ impl OpenedModel {
         })
     }
 
-    /// Gives its memory back.
+    /// Frees its memory.
     pub(super) fn close(self) -> ClosedModel {
         ClosedModel {
             file: self.model.engine.file().clone(),
@@ -108,8 +108,8 @@ impl OpenedModel {
         }
     }
 
-    /// Whether this very model is asked for, with nothing changed but whose own templates are used. Then its weights
-    /// need not be loaded again.
+    /// Returns whether this very model is requested, with no difference except whose own templates are used. Its
+    /// weights then need not be reloaded.
     pub(super) fn differs_in_template_only(
         &self,
         choice: &ModelChoice,
@@ -138,7 +138,7 @@ impl OpenedModel {
         self.info.template = template_status(&self.model.engine);
     }
 
-    /// The prompt of a conversation. Why there is none is noted, too, where the template is why.
+    /// Renders the prompt of a conversation. A failure of the template is recorded, too.
     pub(super) fn prompt(
         &mut self,
         conversation: &Conversation,
@@ -163,10 +163,10 @@ impl OpenedModel {
     }
 }
 
-/// The device that the environment asks for, or else the settings.
+/// Returns the device of the environment, else of the settings.
 ///
 /// # Errors
-/// When one of them is no device.
+/// Fails if the value is not a device.
 pub fn requested(options: &chat::ModelOptions) -> Result<DeviceRequest, Failure> {
     let invalid = |error: devices::UnknownDevice| {
         Failure::new(FailureCode::Other, format!("Device: {error}."))
@@ -175,7 +175,8 @@ pub fn requested(options: &chat::ModelOptions) -> Result<DeviceRequest, Failure>
     device_from_env(chosen).map_err(invalid)
 }
 
-/// What the environment asks for goes before the settings; a value that makes no sense is noted in [`info`].
+/// Returns the options, in which the environment has precedence over the settings; an invalid value is noted in
+/// [`info`].
 pub fn load_options(options: &chat::ModelOptions) -> engine::LoadOptions {
     let threads = environment::threads().ok().flatten().or(options.threads);
     let context = environment::context().ok().flatten();

@@ -1,4 +1,4 @@
-//! Why a model does not open, in sentences for users: without codes of the system and Markdown.
+//! Errors of opening a model, as sentences for users: without codes of the system and Markdown.
 
 use std::io;
 use std::path::Path;
@@ -52,7 +52,7 @@ fn capitalised(word: &str) -> String {
     first.into_iter().flatten().chain(chars).collect()
 }
 
-/// Without the system's error numbers, and with quotes in place of backticks.
+/// Removes the system's error numbers, and replaces backticks with quotes.
 fn plain(sentence: &str) -> String {
     let mut plain = String::with_capacity(sentence.len());
     for (at, part) in sentence.split('`').enumerate() {
@@ -70,7 +70,7 @@ fn plain(sentence: &str) -> String {
     plain
 }
 
-/// A model's name at the start of a sentence.
+/// Returns a model's name for the start of a sentence.
 pub fn name_of(choice: &ModelChoice) -> String {
     match choice {
         ModelChoice::DemoModel => "The demo model".into(),

@@ -1,5 +1,5 @@
-//! A chat that is taken up again in another run of the app: nothing that was read is read again, and the answer is that
-//! of a cold run.
+//! A chat that is reopened in another run of the app: no token is prefilled again, and the answer is that of a cold
+//! run.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -30,7 +30,7 @@ fn run(folder: &Path, kv_type: KvType) -> EngineModel {
     model
 }
 
-/// A question of some 700 tokens, and what follows.
+/// Makes a conversation of a question of some 700 tokens, and the given turns.
 fn conversation(turns: &[&str]) -> Conversation {
     let words = |at: usize| format!("Number {at} of a list that the demo model reads. ");
     let mut messages = vec![Turn::new(
@@ -50,7 +50,7 @@ fn conversation(turns: &[&str]) -> Conversation {
     }
 }
 
-/// The ids of the answer, and how many tokens of the prompt were not read.
+/// Returns the ids of the answer, and the number of prompt tokens that were not prefilled.
 fn answer(model: &mut EngineModel, conversation: &Conversation) -> (Vec<u32>, usize) {
     let prompt = model.prompt(conversation, &NEVER).expect("a prompt");
     model.resume(CHAT, &prompt, &NEVER, &mut |_| {});
@@ -118,7 +118,7 @@ fn a_chat_of_an_earlier_run_is_not_read_again() {
     damaged.retain_chats(&[ChatId(8)]);
     assert_eq!(blocks(folder.path()), Vec::<PathBuf>::new());
 
-    // Where there can be no folder, prompts are read as ever.
+    // If the folder cannot be created, prompts are prefilled as usual.
     let file = folder.path().join("file");
     fs::write(&file, "x").expect("written");
     let mut without = run(&file, KvType::F16);

@@ -1,5 +1,5 @@
-//! What chat asks for reaches the engine, field by field, and what the engine reports comes back. No value is its
-//! default, so that a field that is left out is seen.
+//! Requests from chat to the engine, field by field, and reports back. No value is its default, so that a missing field
+//! is detected.
 
 use engine::KvType;
 
@@ -25,7 +25,7 @@ fn every_option_of_loading_reaches_the_engine() {
         sandbox,
         allow_yarn,
     } = load_options(&asked);
-    // The variable goes before the setting; a run of the tests may have it set.
+    // The variable has precedence over the setting; the tests may be run with it set.
     if std::env::var_os(devices::VARIABLE).is_none() {
         let request = requested(&asked).expect("a device");
         assert_eq!(request.to_string(), "gpu:3");

@@ -1,4 +1,4 @@
-//! The demo model is made to answer, to go on, and to say something beside the chat.
+//! Steering of the demo model: an answer, its continuation, and a title beside the chat.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -62,7 +62,7 @@ impl Answer {
     }
 }
 
-/// Answers; `answer_after`: asks for the answer itself after this number of tokens.
+/// Generates an answer; `answer_after`: sets `answer_now` after this number of tokens.
 fn answer(
     model: &mut EngineModel,
     conversation: &Conversation,
@@ -224,7 +224,7 @@ fn what_is_said_beside_a_chat_leaves_it_its_cache() {
     assert_eq!(next[1], next[0], "as without");
     assert_eq!(next[2], next[0], "as without");
 
-    // About another chat nothing is said: it would take the place of this one.
+    // No title is made for another chat: it would replace this one.
     let mut model = demo_model();
     answer(
         &mut model,

@@ -1,5 +1,5 @@
-//! A temporary chat with the real engine: nothing of it is on the disk, and what it shares with a kept one is not marked as
-//! its own.
+//! A temporary chat with the real engine: nothing of it is on the disk, and blocks shared with a stored chat are not
+//! marked as its own.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -30,7 +30,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Whether a file of the folder has this text, in its content or in its name.
+/// Returns whether a file of the folder contains this text, in its content or in its name.
 fn holds(folder: &Path, text: &str) -> bool {
     files(folder).iter().any(|path| {
         let bytes = fs::read(path).expect("read");
@@ -67,7 +67,7 @@ fn answered(chat: &Chat, events: &Receiver<ChatEvent>, of: Option<ChatId>, text:
     id
 }
 
-/// The tokens of the last prompt of a chat that were in memory, and those that were read.
+/// Returns the cached tokens of a chat's last prompt, and those that were prefilled.
 fn cached_and_read(chat: &Chat, id: ChatId) -> (usize, usize) {
     let view = chat.open_chat(id).expect("there");
     let last = view.messages.last().expect("an answer");
@@ -101,7 +101,7 @@ fn nothing_of_a_temporary_chat_is_on_the_disk_not_even_its_kv_cache() {
     chat.read_ahead(Some(temporary), question("turaco"), false)
         .expect("asked");
     answered(&chat, &events, Some(temporary), &question("turaco"));
-    // It begins as the kept one does.
+    // It begins like the stored one.
     let twin = chat.rename(temporary, "a hoatzin").expect("renamed").id;
     let next = chat.new_temporary_chat().expect("another").chat.id;
     assert_ne!(twin, next);

@@ -33,7 +33,7 @@ fn said(role: Role, text: &str, ids: Option<Vec<u32>>) -> Turn {
     }
 }
 
-/// What an answer is generated from.
+/// Input of an answer.
 #[derive(Clone)]
 struct Asked {
     conversation: Conversation,
@@ -106,7 +106,7 @@ fn a_long_context_uses_no_yarn_for_the_demo_model() {
     assert_eq!(info.context_length, 2048);
     let note = info.context_note.expect("it is said");
     assert!(note.contains("2,048 are used"), "{note}");
-    // A file of the user's is extended by YaRN, even the same file.
+    // A file of the user is extended by YaRN, even the same file.
     let file = demo_model::file().expect("the demo model is there");
     assert_eq!(open(ModelChoice::File(file)).context_length, 4096);
 }
@@ -186,7 +186,7 @@ fn an_unknown_device_leaves_the_model_before_as_it_was() {
     assert!(model.info().is_some());
 }
 
-/// A model in a file of the user's, of the demo model's content.
+/// Opens a model in a file of the user, with the demo model's content.
 fn opened_copy() -> (TempDir, std::path::PathBuf, EngineModel) {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("mine.gguf");
@@ -198,7 +198,7 @@ fn opened_copy() -> (TempDir, std::path::PathBuf, EngineModel) {
     (folder, file, model)
 }
 
-/// The same content under another name, in the header.
+/// Returns the same content with another name in the header.
 fn renamed(file: &Path) -> Vec<u8> {
     let mut bytes = std::fs::read(file).expect("read");
     let name = b"Demo model";
@@ -208,7 +208,7 @@ fn renamed(file: &Path) -> Vec<u8> {
     bytes
 }
 
-/// Another model does not open, though its file is good, so that the one before comes back.
+/// Fails to open another model, though its file is valid, so that the former one is reopened.
 fn back_to_the_one_before(model: &mut EngineModel) -> ModelInfo {
     let wrong = ModelOptions {
         device: "abacus".into(),
@@ -244,14 +244,14 @@ fn a_model_whose_file_is_removed_or_replaced_while_it_is_open_comes_back_as_it_w
     let (text, ..) = answer(&mut model, &question);
     assert!(!text.is_empty());
     assert_eq!(back_to_the_one_before(&mut model), before);
-    // Only when it is opened again its path counts.
+    // Its path counts only when it is opened again.
     let choice = ModelChoice::File(file);
     let gone = model.open(&choice, &options(), &mut |_| {});
     assert_eq!(gone.expect_err("gone").code, FailureCode::MissingModel);
     assert_eq!(model.info(), Some(&before), "the open one stays");
 }
 
-/// A sandbox whose templates write `Hi` until they have to write about something else.
+/// A sandbox whose templates write `Hi`, and fail on other input.
 #[derive(Debug)]
 struct Moody;
 
@@ -271,7 +271,7 @@ impl TemplateSandbox for Moody {
     }
 }
 
-/// The demo model with a chat template of unknown text and the same length.
+/// Makes a copy of the demo model with an unknown chat template of the same length.
 fn foreign(folder: &tempfile::TempDir) -> ModelChoice {
     let image = std::fs::read(demo_model::file().expect("the demo model")).expect("read");
     let known: &[u8] = b"{#- Chat template of the Goldcrest";
@@ -404,7 +404,7 @@ fn thinking_that_was_stopped_goes_on_as_thinking() {
 #[test]
 fn a_seed_gives_the_same_answer_and_another_seed_another() {
     let ask = |seed| {
-        // A cold start each time: what is read from the cache is rounded otherwise.
+        // A cold start each time: results from the cache are rounded differently.
         let mut model = demo_model();
         let sampling = Sampling {
             temperature: 1.0,
@@ -424,7 +424,7 @@ fn a_seed_gives_the_same_answer_and_another_seed_another() {
     assert!((8..16).any(|seed| ask(seed) != first));
 }
 
-/// A folder with marks in it, and a model that looks at them.
+/// Makes a folder with crash markers, and a model that checks them.
 fn marked() -> (TempDir, CrashMarkers, EngineModel) {
     let folder = tempfile::tempdir().expect("a folder");
     let markers = CrashMarkers::new(folder.path());
@@ -449,7 +449,7 @@ fn a_file_over_which_the_app_crashed_is_refused_until_it_has_been_opened() {
     );
     assert_eq!(model.refusal(&ModelChoice::DemoModel), None);
 
-    // The mark of an opening that goes on is nobody's crash.
+    // The marker of an opening in progress is no crash.
     let mut seen = Vec::new();
     let mark = markers.file(Work::Opening);
     model

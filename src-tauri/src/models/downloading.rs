@@ -1,4 +1,4 @@
-//! What the owner does with downloads. Each is a child process.
+//! Downloads of the owner. Each is a child process.
 
 use std::io;
 use std::mem;
@@ -17,21 +17,21 @@ use super::library::Library;
 use crate::model::refusal::RUNNABLE;
 use crate::wire::ShellEvent;
 
-/// The least time between two events of progress.
+/// Minimum interval between two progress events.
 const PROGRESS: Duration = Duration::from_millis(250);
 
-/// Why the app downloads nothing of another server: of the hub's files it learns the SHA-256.
+/// Reason for refusing other servers: only the hub publishes the SHA-256 of its files.
 const NOT_OF_HUB: &str = "Goldcrest can verify only files of Hugging Face. Download this one with your browser, and open it here.";
 
-/// What is made of a file that has arrived.
+/// Result of reading a completed file.
 struct ArrivedFile {
     found: Result<FoundFile, String>,
     stamp: Option<FileStamp>,
 }
 
 impl Library {
-    /// Looks how much of each download is on the disk. One of which nothing is has not begun; one on a drive that is not
-    /// there waits for it.
+    /// Determines the bytes of each download on the disk. One without any has not begun; one on a drive that is missing
+    /// waits for it.
     pub(super) fn restore_downloads(&mut self) {
         for (id, download) in &self.downloads.all {
             let (id, request) = (id.clone(), download.request.clone());
@@ -75,8 +75,9 @@ impl Library {
         self.get_listed(&id)
     }
 
-    /// `id` is the file of a known model, or the address of another one. Where nothing is on the disk, the request is made
-    /// again: the folder that is set may be another one now, and a request that cannot succeed is not repeated.
+    /// Starts a listed download. `id` is the file of a known model, or the address of another one. If nothing is on the
+    /// disk, the request is made again: the download folder may have changed, and a request that cannot succeed is not
+    /// repeated.
     fn get_listed(&mut self, id: &str) -> Result<(), Failure> {
         let download = self.downloads.all.get_mut(id);
         if let Some(download) = download {
@@ -102,7 +103,7 @@ impl Library {
         self.start(id, request)
     }
 
-    /// The file of the hub that an address names.
+    /// Returns the request for the file of the hub at an address.
     fn request_of_address(&self, address: &str) -> Result<DownloadRequest, Failure> {
         let places = Places {
             hub: self.places.hub.clone(),
@@ -131,7 +132,7 @@ impl Library {
         })
     }
 
-    /// The same in the folder that the user has set, if there is one.
+    /// Redirects a request to the folder that the user has set, if there is one.
     fn in_set_folder(&self, mut request: DownloadRequest) -> DownloadRequest {
         if let Some(folder) = self.set_folder() {
             request.destination = Destination::Folder {
@@ -189,7 +190,7 @@ impl Library {
         Ok(())
     }
 
-    /// Pauses the downloads into a folder, and begins none there until this is called with none.
+    /// Pauses the downloads into a folder, and starts none there until this is called with `None`.
     pub(super) fn hold(&mut self, folder: Option<PathBuf>) {
         self.held = folder;
         let Some(folder) = &self.held else {
@@ -203,7 +204,7 @@ impl Library {
         }
     }
 
-    /// Returns whether a download into the folder that is held has not ended.
+    /// Returns whether a download into the held folder has not ended.
     pub(super) fn writes_into_held(&self) -> bool {
         let mut running = self.downloads.all.values().filter(|it| it.child.is_some());
         running.any(|it| self.held.as_ref().is_some_and(|held| it.is_within(held)))
@@ -221,7 +222,7 @@ impl Library {
         }
     }
 
-    /// A child may still be writing: what it wrote is removed when it has ended.
+    /// Drops a download. A child may still be writing: the partial file is removed when it has ended.
     pub(super) fn drop_download(&mut self, id: &str) {
         let Some(download) = self.downloads.all.get_mut(id) else {
             return;
@@ -283,7 +284,7 @@ impl Library {
         }
     }
 
-    /// What a child says.
+    /// Handles an event of a child.
     fn download_event(&mut self, id: &str, number: u64, event: DownloadEvent) {
         let Some(download) = self.downloads.all.get_mut(id) else {
             return;
@@ -355,7 +356,7 @@ impl Library {
         }
     }
 
-    /// An end and another state are sent at once, progress at times.
+    /// Sends a change of state or an end at once, and progress at intervals.
     fn send_progress(&mut self, id: &str, is_last: bool) {
         let Some(download) = self.downloads.all.get_mut(id) else {
             return;
@@ -380,7 +381,7 @@ impl Library {
         });
     }
 
-    /// A file is whole and verified; its header is read before it is said to be here.
+    /// Handles a complete and verified file; its header is read before it is listed.
     fn arrived(&mut self, id: &str, file: PathBuf, sha256: String) {
         let Some(download) = self.downloads.all.get(id) else {
             return;
@@ -435,7 +436,7 @@ impl Library {
         self.scan();
     }
 
-    /// Has the chat open a file; whether it does.
+    /// Opens a file in the chat; returns whether that began.
     fn open(&self, file: &Path) -> bool {
         let opened = self.chat.open_model(ModelChoice::File(file.to_owned()));
         if let Err(error) = &opened {
@@ -456,7 +457,7 @@ impl Library {
         }
     }
 
-    /// Whether the user still has nothing but the demo model: a model of the user's own choice stays open.
+    /// Returns whether the user still has only the demo model: a model of the user's choice stays open.
     fn opens_downloads(&self) -> bool {
         match &self.status {
             ModelStatus::None => true,
@@ -468,7 +469,7 @@ impl Library {
     }
 }
 
-/// Whether a destination is that of a known model, at its commit or on the main branch.
+/// Returns whether a destination is that of a known model, at its commit or on the main branch.
 fn is_known(destination: &Destination, known: &KnownModel) -> bool {
     match destination {
         Destination::HubCache {
@@ -488,7 +489,7 @@ fn is_known(destination: &Destination, known: &KnownModel) -> bool {
 fn seconds_left(done: u64, total: Option<u64>, rate: Option<f64>) -> Option<u64> {
     let (left, rate) = (total?.checked_sub(done)?, rate?);
     let seconds = (left as f64 / rate).ceil();
-    // Where nothing arrives there is no end in sight.
+    // Without incoming bytes no end is in sight.
     let is_foreseeable = rate > 0.0 && seconds < 1e7;
     #[expect(
         clippy::cast_possible_truncation,

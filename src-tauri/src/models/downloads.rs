@@ -1,5 +1,5 @@
-//! Downloads and where they are kept. The request of each is on the disk until its file is whole, so that a download that
-//! was interrupted, also by a crash, is there after the next start.
+//! Downloads and their storage. The request of each is on the disk until its file is complete, so that a download that
+//! was interrupted, even by a crash, is listed after the next start.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,35 +12,35 @@ use ::models::{DownloadState, ListedDownload};
 use download::{Destination, Download, DownloadRequest};
 use serde::{Deserialize, Serialize};
 
-/// In the data folder: the downloads that are not finished.
+/// List of unfinished downloads, in the data folder.
 pub const DOWNLOADS_FILE: &str = "downloads.json";
 
-/// All downloads by the ids of their entries, and the file in which they are kept.
+/// All downloads by the ids of their entries, and the file that stores them.
 pub(super) struct Downloads {
     file: PathBuf,
     pub(super) all: BTreeMap<String, ActiveDownload>,
-    /// Counts the child processes: what a child says after another has taken its place is not heard.
+    /// Counter of the child processes: events of a replaced child are ignored.
     pub(super) starts: u64,
 }
 
-/// A download that is under way, paused or failed.
+/// A download that is running, paused or failed.
 pub(super) struct ActiveDownload {
     pub(super) request: DownloadRequest,
     pub(super) state: DownloadState,
     pub(super) child: Option<RunningChild>,
     pub(super) next: Next,
-    /// When a state was sent to the page, and which.
+    /// Time and kind of the state that was sent to the page last.
     pub(super) sent: Option<(Instant, Discriminant<DownloadState>)>,
 }
 
-/// What follows when the child of a download has ended, or what it wrote is removed.
+/// Next step after the child of a download has ended, or its partial file is removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Next {
     /// It stays as it is.
     Stay,
-    /// It is dropped, with what was written.
+    /// It is dropped, with its partial file.
     Drop,
-    /// It was dropped and is wanted after all.
+    /// It was dropped and then requested again.
     Start,
 }
 
@@ -56,7 +56,7 @@ struct StoredDownload {
     request: DownloadRequest,
 }
 
-/// Has a list of downloads name the folders where they are now. `moved`: where a path leads now, if it is another place.
+/// Rewrites the paths of folders in a list of downloads. `moved` returns the new location of a path, if it has one.
 pub fn relocate(file: &Path, moved: &dyn Fn(&Path) -> Option<PathBuf>) -> io::Result<()> {
     let mut stored = stored(file);
     let mut is_changed = false;
@@ -80,8 +80,8 @@ fn stored(file: &Path) -> Vec<StoredDownload> {
 }
 
 impl Downloads {
-    /// Those that were not finished when the app ended. Of a damaged file there are none: what they had written stays,
-    /// and is used when they are started again.
+    /// Reads the unfinished downloads. A damaged file yields none: their partial files stay, and are used when they are
+    /// started again.
     pub(super) fn read(file: &Path) -> Downloads {
         let all = stored(file)
             .into_iter()
@@ -93,7 +93,7 @@ impl Downloads {
         }
     }
 
-    /// As the list shows them.
+    /// Returns the downloads for the list.
     pub(super) fn listed(&self) -> BTreeMap<String, ListedDownload> {
         let shown = self.kept();
         let listed = |(id, it): (&String, &ActiveDownload)| {
@@ -107,7 +107,7 @@ impl Downloads {
         shown.map(listed).collect()
     }
 
-    /// Those that are not dropped.
+    /// Returns the downloads that are not dropped.
     fn kept(&self) -> impl Iterator<Item = (&String, &ActiveDownload)> {
         let all = self.all.iter();
         all.filter(|(_, download)| download.next != Next::Drop)
@@ -130,7 +130,7 @@ impl Downloads {
 }
 
 impl ActiveDownload {
-    /// Returns whether it goes into a folder, or one below it.
+    /// Returns whether its destination is a folder, or one below it.
     pub(super) fn is_within(&self, folder: &Path) -> bool {
         is_within(&self.request, folder)
     }
@@ -148,7 +148,7 @@ impl ActiveDownload {
         }
     }
 
-    /// Bytes that are here, and bytes of the file.
+    /// Returns the received bytes, and the bytes of the file.
     pub(super) fn progress(&self) -> (u64, Option<u64>) {
         match &self.state {
             DownloadState::Running { done, total, .. }
@@ -160,11 +160,11 @@ impl ActiveDownload {
     }
 }
 
-/// Returns whether a download goes into a folder, or one below it.
+/// Returns whether a download's destination is a folder, or one below it.
 pub(super) fn is_within(request: &DownloadRequest, folder: &Path) -> bool {
     let (Destination::HubCache { hub: root, .. } | Destination::Folder { folder: root, .. }) =
         &request.destination;
-    // The nearest folder that is there may be named in another way.
+    // The nearest existing folder may have another name.
     let real = root.ancestors().find_map(|above| above.canonicalize().ok());
     root.starts_with(folder) || real.is_some_and(|real| real.starts_with(folder))
 }

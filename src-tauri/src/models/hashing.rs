@@ -1,22 +1,22 @@
-//! Which files are hashed: one at a time on each drive, that of the recommended model first.
+//! Scheduling of hashes: one file at a time on each drive, that of the recommended model first.
 
 use std::collections::{HashMap, HashSet};
 
 use ::models::{FileStamp, FoundFile, Manifest};
 
-/// Which files are being hashed. A drive that does not answer delays no file on another.
+/// Files that are being hashed. A drive that does not answer delays no file on another.
 #[derive(Default)]
 pub(super) struct Hashing {
-    /// Bytes that are read of each file, those included that wait.
+    /// Hashed bytes of each file, including pending ones.
     done: HashMap<FileStamp, u64>,
-    /// Files that wait, with their drives.
+    /// Pending files, with their drives.
     waiting: Vec<(u64, FileStamp)>,
-    /// Drives of which a file is read.
+    /// Drives on which a file is being read.
     busy: HashSet<u64>,
 }
 
 impl Hashing {
-    /// Bytes that are read of each file.
+    /// Returns the hashed bytes of each file.
     pub(super) fn done(&self) -> &HashMap<FileStamp, u64> {
         &self.done
     }
@@ -28,7 +28,7 @@ impl Hashing {
         }
     }
 
-    /// The next file of a drive that is free, whose drive is not free from now on.
+    /// Returns the next file of an idle drive, and marks the drive as busy.
     pub(super) fn take(&mut self, manifest: &Manifest) -> Option<(u64, FileStamp)> {
         let recommended = manifest.recommended().map(|known| known.bytes);
         let free = |(_, (drive, _)): &(usize, &(u64, FileStamp))| !self.busy.contains(drive);
@@ -41,7 +41,7 @@ impl Hashing {
         Some((drive, stamp))
     }
 
-    /// Notes how much of a file is read; whether it is one of these.
+    /// Records the hashed bytes of a file; returns whether it is one of these.
     pub(super) fn advance(&mut self, stamp: &FileStamp, done: u64) -> bool {
         let bytes = self.done.get_mut(stamp);
         bytes.map(|bytes| *bytes = done).is_some()

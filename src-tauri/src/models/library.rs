@@ -1,4 +1,4 @@
-//! The state of the models page: what is known, found, open and being downloaded.
+//! The state of the models page: known, found, open and downloading models.
 
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,7 @@ use super::places::{ModelPlaces, machine_name, settings_name};
 use crate::model::load_options;
 use crate::wire::ShellEvent;
 
-/// Tokens of an answer that give a rate.
+/// Minimum tokens of an answer that give a rate.
 const MEASURED_TOKENS: usize = 32;
 /// Free memory below which the bandwidth is not measured: the measurement takes half a gigabyte for an instant.
 const BANDWIDTH_MEMORY: u64 = 2 << 30;
@@ -30,27 +30,27 @@ pub(super) struct Library {
     pub(super) manifest: Manifest,
     pub(super) facts: Facts,
     pub(super) downloads: Downloads,
-    /// The folder into which nothing is downloaded for now.
+    /// Folder into which nothing is downloaded for now.
     pub(super) held: Option<PathBuf>,
     pub(super) status: ModelStatus,
     search: ModelSearch,
     pub(super) found: Vec<FoundFile>,
     free_bytes: Option<u64>,
     scanning: bool,
-    /// Something has changed since the search under way began: it may have missed that.
+    /// True if something has changed since the running search began: it may have missed that.
     scan_again: bool,
     pub(super) hashing: Hashing,
     /// The settings under which the open model was opened.
     opened_under: String,
-    /// Whether the model that was opened last runs on a GPU.
+    /// True if the model that was opened last runs on a GPU.
     on_gpu: bool,
-    /// The machine whose memory bandwidth was asked for.
+    /// Machine whose memory bandwidth is being measured.
     bandwidth_asked: Option<String>,
-    /// The list that the page has.
+    /// List that was sent to the page.
     sent: Option<ModelList>,
 }
 
-/// What a search brings back.
+/// Result of a search.
 struct ScanResult {
     found: Vec<FoundFile>,
     free_bytes: Option<u64>,
@@ -90,13 +90,13 @@ impl Library {
         library
     }
 
-    /// Commands search the folder of the settings, too.
+    /// Stores the folder of the settings for commands, which search it, too.
     fn note_folder(&mut self) {
         let folder = self.set_folder().map(Path::to_owned);
         self.facts.set_folder(folder.as_deref());
     }
 
-    /// The list, and another search, unless one is under way.
+    /// Returns the list, and starts another search, unless one is running.
     pub(super) fn list(&mut self) -> ModelList {
         if !self.scanning {
             self.scan();
@@ -157,13 +157,13 @@ impl Library {
         }
     }
 
-    /// The folder of downloads that the user has set. The hub's cache is used as such, whether it was set or not.
+    /// Returns the download folder that the user has set. The hub's cache is used as such, whether it was set or not.
     pub(super) fn set_folder(&self) -> Option<&Path> {
         let set = self.settings.download_folder.as_deref().map(Path::new);
         set.filter(|folder| *folder != self.places.hub)
     }
 
-    /// Where models are downloaded to.
+    /// Returns the folder for downloads.
     pub(super) fn download_folder(&self) -> PathBuf {
         self.set_folder().unwrap_or(&self.places.hub).to_owned()
     }
@@ -179,8 +179,8 @@ impl Library {
         self.changed();
     }
 
-    /// The file is noted as opened once it is. What fits, and how fast it would be, is forecast again, but not at each
-    /// step of loading: what a model takes is free once another one is opened.
+    /// Handles a change of the model. A file is noted as opened once it is. The forecasts are recomputed, but not at
+    /// each step of loading: the memory of a model is free once another one is opened.
     pub(super) fn model_changed(&mut self, status: ModelStatus) {
         let is_step = match (&self.status, &status) {
             (
@@ -231,7 +231,7 @@ impl Library {
         }
     }
 
-    /// Adds a file that is now here.
+    /// Adds a file that has arrived.
     pub(super) fn add(&mut self, file: FoundFile) {
         self.found.retain(|it| it.stamp.path != file.stamp.path);
         self.found.push(file);
@@ -240,7 +240,7 @@ impl Library {
         self.changed();
     }
 
-    /// The rate of an answer is that of the open file.
+    /// Records the rate of an answer for the open file.
     pub(super) fn answered(&mut self, stats: &AnswerStats) {
         let rate = stats.figures.tokens_per_second;
         let is_long = stats.figures.tokens >= MEASURED_TOKENS && rate.is_finite() && rate > 0.0;
@@ -271,7 +271,7 @@ impl Library {
         }
     }
 
-    /// Searches the folders; once more where that is under way, as it may have passed what has changed.
+    /// Searches the folders; again if a search is running, as it may have passed the change.
     pub(super) fn scan(&mut self) {
         if self.scanning {
             self.scan_again = true;
@@ -300,7 +300,7 @@ impl Library {
         });
     }
 
-    /// Measures the memory bandwidth once for the threads that are set, unless it is known.
+    /// Measures the memory bandwidth once for the configured threads, unless it is known.
     fn measure_bandwidth(&mut self) {
         let machine = self.machine();
         let name = machine_name(&machine.options);
@@ -329,7 +329,7 @@ impl Library {
         );
     }
 
-    /// The entry of a file that is here.
+    /// Returns the entry of a file on this computer.
     pub(super) fn found(&self, id: &str) -> Result<&FoundFile, Failure> {
         let found = self.found.iter().find(|file| id_of(&file.path) == id);
         found.ok_or_else(|| {
@@ -362,7 +362,7 @@ impl Library {
         self.renewing(removable)
     }
 
-    /// The file of the model that is open, being opened or unloaded; none where that is the demo model.
+    /// Returns the file of the model that is open, being opened or unloaded; `None` if that is the demo model.
     pub(super) fn file_in_use(&self) -> Option<PathBuf> {
         let file = match &self.status {
             ModelStatus::None => &None,
@@ -374,7 +374,7 @@ impl Library {
         file.as_ref().map(PathBuf::from)
     }
 
-    /// An entry that is not there is a sign of an old list.
+    /// Searches again after an error: a missing entry is a sign of an outdated list.
     fn renewing<T>(&mut self, result: Result<T, Failure>) -> Result<T, Failure> {
         if result.is_err() {
             self.scan();

@@ -7,13 +7,13 @@ use std::thread;
 
 type OwnerRequest<O> = Box<dyn FnOnce(&mut O) + Send>;
 
-/// Where requests to the owner of an `O` are left. Clones lead to the same owner.
+/// Sender of requests to the owner of an `O`. Clones lead to the same owner.
 pub struct Mailbox<O>(Sender<OwnerRequest<O>>);
 
-/// What the owner takes requests from.
+/// Receiver of the owner's requests.
 pub struct Inbox<O>(Receiver<OwnerRequest<O>>);
 
-/// There is no owner any more.
+/// The owner has ended.
 #[derive(Debug)]
 pub struct NoOwner;
 
@@ -24,19 +24,19 @@ impl<O> Clone for Mailbox<O> {
 }
 
 impl<O: 'static> Mailbox<O> {
-    /// A mailbox, and its inbox, in which requests wait until there is an owner.
+    /// Makes a mailbox, and its inbox, in which requests wait for the owner.
     pub fn new() -> (Self, Inbox<O>) {
         let (sender, receiver) = channel();
         (Self(sender), Inbox(receiver))
     }
 
-    /// Leaves a request.
+    /// Sends a request.
     pub fn tell(&self, request: impl FnOnce(&mut O) + Send + 'static) {
         // Without an owner the app is ending.
         let _ = self.0.send(Box::new(request));
     }
 
-    /// Leaves a request and waits for its result.
+    /// Sends a request and waits for its result.
     pub fn ask<T: Send + 'static>(
         &self,
         request: impl FnOnce(&mut O) -> T + Send + 'static,
@@ -48,8 +48,8 @@ impl<O: 'static> Mailbox<O> {
         answer.recv().map_err(|_| NoOwner)
     }
 
-    /// Does something slow on a thread of its own, and gives the result to the owner; an error where there is no thread
-    /// for it, or it panicked: what waits for it goes on.
+    /// Runs slow work on a separate thread, and passes the result to the owner; an error if there is no thread for it,
+    /// or it panicked, so that callers do not wait forever.
     pub fn in_background<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
@@ -66,7 +66,7 @@ impl<O: 'static> Mailbox<O> {
         then: F,
     ) {
         let mailbox = self.clone();
-        // What is moved into a thread that does not start is lost: `then` follows.
+        // A value moved into a thread that does not start is lost: `then` follows.
         let (hand, handed) = channel::<F>();
         let started = builder.spawn(move || {
             let result = catch_unwind(AssertUnwindSafe(work))
@@ -88,7 +88,7 @@ impl<O: 'static> Mailbox<O> {
 }
 
 impl<O> Inbox<O> {
-    /// Lets `owner` do what it is asked until the app ends.
+    /// Runs the requests of `owner` until the app ends.
     pub fn serve(self, mut owner: O) {
         while let Ok(request) = self.0.recv() {
             request(&mut owner);

@@ -1,4 +1,4 @@
-//! Where models are looked for and downloaded to, and by what.
+//! Places of models: folders to search, the folder for downloads, and the program for them.
 
 use std::ffi::OsString;
 use std::io;
@@ -12,16 +12,16 @@ use crate::demo_model;
 use crate::folders::Folders;
 use crate::model::{load_options, requested};
 
-/// Finds the folders to be searched; it is given those of the app. It may wait for a network.
+/// Finds the folders to search, given those of the app. It may wait for a network.
 type FindFolders = Arc<dyn Fn(&[PathBuf]) -> Vec<SearchFolder> + Send + Sync>;
 
-/// Tells how much memory is free.
+/// Returns the free memory.
 type FreeMemory = Box<dyn Fn(u64) -> Option<u64> + Send + Sync>;
 
 /// Finds a program.
 type FindProgram = Box<dyn Fn() -> io::Result<PathBuf> + Send + Sync>;
 
-/// What the models page depends on outside the app.
+/// Dependencies of the models page outside the app.
 pub struct ModelPlaces {
     /// The app's folder.
     pub data: PathBuf,
@@ -29,21 +29,21 @@ pub struct ModelPlaces {
     pub hub: PathBuf,
     /// The hub's address.
     pub endpoint: String,
-    /// The folders to be searched.
+    /// Folders to search.
     pub folders: FindFolders,
     /// The file of the demo model.
     pub demo_model: Option<PathBuf>,
     /// The program that downloads.
     pub fetch: FindProgram,
-    /// Bytes of memory that are free once the open model is closed; it is given what that takes, for systems that do not
-    /// tell what a process holds.
+    /// Free bytes of memory once the open model is closed; its argument is the memory of that, for systems that do not
+    /// report that of a process.
     pub memory: FreeMemory,
     /// Measures bytes per second from memory with this number of threads.
     pub bandwidth: fn(usize) -> f64,
 }
 
 impl ModelPlaces {
-    /// Those of this user.
+    /// Returns the places of this user.
     pub fn of_user(folders: &Folders) -> Self {
         fn environment(name: &str) -> Option<OsString> {
             std::env::var_os(name)
@@ -65,18 +65,18 @@ impl ModelPlaces {
         }
     }
 
-    /// What was found out about files.
+    /// Returns the file of facts about models.
     pub fn facts_file(&self) -> PathBuf {
         self.data.join("models.json")
     }
 
-    /// The folder of models beside the chats.
+    /// Returns the folder of models beside the chats.
     fn own_folder(&self) -> PathBuf {
         self.data.join("models")
     }
 
-    /// A search of these places, of the folder that the user has set, and for the files that were opened: to be run on a
-    /// thread that may wait.
+    /// Searches these places, the folder that the user has set, and the files that were opened: on a thread that may
+    /// wait.
     pub fn search(
         &self,
         search: &ModelSearch,
@@ -103,14 +103,14 @@ impl ModelPlaces {
     }
 }
 
-/// Names the settings under which a model has written at a rate: on which device, by which CPU and with how many threads.
-/// Under others, it has another one.
+/// Returns a key for the settings under which a model has a rate: device, CPU and threads. Under others, it has another
+/// one.
 pub fn settings_name(settings: &chat::ModelOptions) -> String {
     let device = requested(settings).map_or(settings.device.clone(), |device| device.to_string());
     format!("{device}, {}", machine_name(&load_options(settings)))
 }
 
-/// Names what a memory bandwidth is measured on.
+/// Returns a key for the machine of a memory bandwidth.
 pub fn machine_name(options: &LoadOptions) -> String {
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     let level = engine::CpuLevel::best();

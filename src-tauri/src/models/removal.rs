@@ -1,16 +1,17 @@
-//! What goes to the trash with a model.
+//! Paths that go to the trash with a model.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Every path that has to go with the file at `path`.
+/// Returns every path that must go with the file at `path`.
 ///
-/// In the hub's cache a file is a blob, and snapshots have links to it: a link alone would leave the gigabytes, a blob
-/// alone would leave links to nothing, which other programs take for a file. So the blob goes with the links of all
-/// snapshots. Another link that the user has made goes with its file, too. A model in several files goes with all of them.
+/// In the hub's cache a file is a blob, and snapshots have links to it: removing a link alone would leave the
+/// gigabytes, and a blob alone would leave dangling links, which other programs take for a file. So the blob goes with
+/// the links of all snapshots. Another link that the user has made goes with its file, too. A split model goes with all
+/// of its files.
 ///
 /// # Errors
-/// When the file is not there.
+/// Fails if the file does not exist.
 pub fn files_behind(path: &Path) -> io::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for other in engine::gguf::model_files(path) {
@@ -22,11 +23,11 @@ pub fn files_behind(path: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// Every path that has to go with this one file.
+/// Returns every path that must go with this one file.
 fn files_of(path: &Path) -> io::Result<Vec<PathBuf>> {
     let content = path.canonicalize()?;
     let mut files = snapshot_links(&content);
-    // First: where it cannot be moved, everything stays as it is.
+    // First: if it cannot be moved, everything stays as it is.
     files.insert(0, content);
     let same = real_name(path)?;
     files.retain(|file| *file != same);
@@ -34,7 +35,7 @@ fn files_of(path: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// A path without the links above its last part.
+/// Resolves the links in a path except for its last part.
 fn real_name(path: &Path) -> io::Result<PathBuf> {
     match (path.parent(), path.file_name()) {
         (Some(folder), Some(name)) => Ok(folder.canonicalize()?.join(name)),
@@ -42,7 +43,7 @@ fn real_name(path: &Path) -> io::Result<PathBuf> {
     }
 }
 
-/// The links to `content` where that is a blob of the hub's cache: `../snapshots/COMMIT/FILE`.
+/// Returns the links to `content` if that is a blob of the hub's cache: `../snapshots/COMMIT/FILE`.
 fn snapshot_links(content: &Path) -> Vec<PathBuf> {
     let blobs = content.parent();
     let blobs = blobs.filter(|folder| folder.file_name().is_some_and(|it| it == "blobs"));

@@ -1,4 +1,4 @@
-//! The models page over a real chat, a scripted model and a shell script in the place of `goldcrest-fetch`.
+//! The models page over a real chat, a scripted model and a shell script in place of `goldcrest-fetch`.
 
 #![cfg(unix)]
 
@@ -24,7 +24,7 @@ mod library;
 
 const Q4_K_M: &str = "SmolLM3-Q4_K_M.gguf";
 
-/// A model that opens whatever it is asked to.
+/// A host that opens every requested model.
 #[derive(Default)]
 struct AnyModel(Option<ModelInfo>);
 
@@ -97,7 +97,7 @@ struct Page {
     chat: Chat,
     events: Arc<Mutex<Vec<ShellEvent>>>,
     home: TempDir,
-    /// Bytes of memory that are free.
+    /// Bytes of free memory.
     memory: Arc<AtomicU64>,
 }
 
@@ -167,7 +167,7 @@ impl Page {
         }
     }
 
-    /// Has this line of shell in the place of `goldcrest-fetch`, which has read its request.
+    /// Replaces `goldcrest-fetch` with this line of shell, which has read its request.
     fn fetch_by(&self, line: &str) {
         use std::os::unix::fs::PermissionsExt;
         let program = self.home.path().join("fetch");
@@ -179,14 +179,14 @@ impl Page {
             .tell(move |library| library.places.fetch = fetch);
     }
 
-    /// The same, of which each start appends its request to `asked`.
+    /// Likewise, with each start appending its request to `asked`.
     fn fetch_noting(&self, line: &str) {
         let asked = self.home.path().join("asked");
         let note = format!("echo \"$request\" >> '{}'", asked.display());
         self.fetch_by(&format!("{note}; {line}"));
     }
 
-    /// The requests of the children that were started.
+    /// Returns the requests of the children that were started.
     fn asked(&self) -> Vec<download::DownloadRequest> {
         let text = fs::read_to_string(self.home.path().join("asked")).unwrap_or_default();
         let request = |line: &str| serde_json::from_str(line).expect("a request");
@@ -204,7 +204,7 @@ impl Page {
         self.home.path().join("Downloads")
     }
 
-    /// The list once it is as wanted.
+    /// Waits until the list is as wanted, and returns it.
     #[track_caller]
     fn until(&self, wanted: impl Fn(&ModelList) -> bool) -> ModelList {
         let deadline = Instant::now() + Duration::from_secs(30);
@@ -226,7 +226,7 @@ impl Page {
         entry.expect("it was there")
     }
 
-    /// What is open once it is.
+    /// Waits until this file is open.
     #[track_caller]
     fn opened(&self, file: Option<&Path>) {
         let deadline = Instant::now() + Duration::from_secs(30);
@@ -309,7 +309,7 @@ fn a_child_that_fails_leaves_a_download_that_can_be_resumed_or_dropped() {
     assert_eq!(fs::read_to_string(stored).expect("kept"), "[]");
 }
 
-/// Where goldcrest-fetch keeps the first part of the known model in a folder of the user's.
+/// Returns the partial file of the known model in a folder of the user.
 fn incomplete(folder: &Path) -> PathBuf {
     let manifest = ::models::Manifest::embedded();
     let hash = &manifest.by_file(Q4_K_M).expect("known").sha256;
@@ -346,7 +346,7 @@ fn a_download_that_was_interrupted_is_paused_after_a_start() {
         done: 1000,
         total: Some(known.bytes),
     };
-    // The other one never had a byte.
+    // The other one never received a byte.
     page.until(|list| {
         let downloads = list.entries.iter().filter_map(|it| it.download.as_ref());
         downloads.collect::<Vec<_>>() == [&paused]
@@ -365,7 +365,7 @@ fn damaged_files_of_the_list_are_no_harm() {
     let page = Page::at(home);
     let list = page.models.list().expect("a list");
     assert!(list.entries[0].recommended && list.entries[0].download.is_none());
-    // And are replaced.
+    // They are replaced.
     let file = arrive(&page, fixture(), "new.gguf");
     page.found(&file);
     let known = ::models::Facts::read(&page.home.path().join("data/models.json"));
@@ -463,7 +463,7 @@ fn a_download_shows_its_progress_is_paused_and_is_resumed() {
         bytes_per_second: Some(100.0),
         seconds_left: Some(5),
     };
-    // Why nothing comes in is shown, too.
+    // The reason for the wait is shown, too.
     let waiting = DownloadState::Waiting {
         done: 500,
         total: Some(1000),
@@ -471,7 +471,7 @@ fn a_download_shows_its_progress_is_paused_and_is_resumed() {
         seconds: 30,
     };
     page.until(|list| list.entries[0].download.as_ref() == Some(&waiting));
-    // A second press does not start a second child.
+    // A second call does not start a second child.
     page.models.get(Q4_K_M.into()).expect("it goes on");
     page.models.pause(Q4_K_M.into()).expect("paused");
     let paused = DownloadState::Paused {
@@ -500,7 +500,7 @@ fn a_running_download_that_is_dropped_is_removed_once_its_child_has_ended() {
     page.models.settings_changed(settings);
     let incomplete = incomplete(&folder);
     let write = format!("echo more > '{}'", incomplete.display());
-    // It writes once more when it is asked to stop.
+    // It writes once more when it is paused.
     page.fetch_by(&format!(
         r#"{write}; read pause; {write}; echo '{{"event":"paused","done":5}}'"#
     ));

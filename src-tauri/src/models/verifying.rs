@@ -1,4 +1,4 @@
-//! The SHA-256 of files that may be official, computed on threads of their own.
+//! The SHA-256 of files that may be official, computed on separate threads.
 
 use std::time::{Duration, Instant};
 
@@ -6,11 +6,11 @@ use ::models::FileStamp;
 
 use super::library::Library;
 
-/// The least time between two reports of how far a file is.
+/// Minimum interval between two progress reports of a file.
 const PROGRESS: Duration = Duration::from_millis(250);
 
 impl Library {
-    /// Hashes what was found and may be official, unless it is known already.
+    /// Hashes found files that may be official, unless their hash is known.
     pub(super) fn verify_found(&mut self) {
         for file in &self.found {
             let facts = self.facts.of(&file.stamp);
@@ -45,7 +45,7 @@ impl Library {
                         .facts
                         .update(&stamp, |facts| facts.sha256 = Some(sha256));
                 }
-                // The next search sees what has become of it.
+                // The next search detects the change.
                 Ok(None) => {
                     tracing::info!(file = %stamp.path.display(), "changed while it was hashed");
                 }

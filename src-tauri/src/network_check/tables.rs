@@ -5,7 +5,7 @@ use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::Path;
 
-/// The tables of sockets with addresses, and what the protocols are called.
+/// Tables of sockets with addresses, and the names of their protocols.
 const WITH_ADDRESSES: [(&str, &str); 10] = [
     ("tcp", "TCP"),
     ("tcp6", "TCP"),
@@ -18,10 +18,10 @@ const WITH_ADDRESSES: [(&str, &str); 10] = [
     ("raw", "raw IP"),
     ("raw6", "raw IP"),
 ];
-/// The state of a TCP socket that waits for connections.
+/// State of a TCP socket that waits for connections.
 const LISTENS: &str = "0A";
 
-/// What a socket leads to.
+/// Peer of a socket.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Socket {
     /// A network, in words.
@@ -36,7 +36,7 @@ pub enum Socket {
 pub struct Sockets(HashMap<u64, Socket>);
 
 impl Sockets {
-    /// Reads the tables in a folder. One that this kernel does not have lists nothing.
+    /// Reads the tables in a folder. One that this kernel lacks is empty.
     pub fn read(folder: &Path) -> Sockets {
         let mut sockets = HashMap::new();
         let rows = |table: &str| {
@@ -70,7 +70,7 @@ impl Sockets {
         Sockets(sockets)
     }
 
-    /// The socket with this inode, if it is in a table.
+    /// Returns the socket with this inode, if it is in a table.
     pub fn of(&self, inode: u64) -> Option<&Socket> {
         self.0.get(&inode)
     }
@@ -87,7 +87,7 @@ fn words(protocol: &str, fields: &[String]) -> String {
     }
 }
 
-/// `0100007F:1F90` is `127.0.0.1:8080`: words of 32 bits in network order, printed as numbers.
+/// Parses an address: `0100007F:1F90` is `127.0.0.1:8080`, words of 32 bits in network order, printed as numbers.
 fn address(text: &str) -> Option<String> {
     let (host, port) = text.split_once(':')?;
     let port = u16::from_str_radix(port, 16).ok()?;

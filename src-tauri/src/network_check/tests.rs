@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 
 use super::*;
 
-/// A folder as `/proc` is, in which the process 10 has started 11 and 12, and 12 has started 13.
+/// Makes a folder like `/proc`, in which the process 10 has started 11 and 12, and 12 has started 13.
 fn proc() -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     let net = folder.path().join("net");
@@ -137,7 +137,7 @@ fn a_child_that_listens_is_seen_and_its_port_is_named() {
     let mut port = String::new();
     let output = listener.0.stdout.take().expect("it is piped");
     BufReader::new(output).read_line(&mut port).expect("a port");
-    // One of this process, to no network.
+    // A socket of this process, to no network.
     let _pair = UnixStream::pair().expect("a pair of sockets");
 
     let found = processes(Path::new("/proc"), std::process::id());

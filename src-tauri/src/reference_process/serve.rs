@@ -11,13 +11,13 @@ use reference::{ReferenceError, ReferenceModel};
 use super::{MOST_IDS, READY};
 use crate::sandbox::limits;
 
-/// Why the child ends.
+/// Reasons for the child's end.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// candle cannot go on.
+    /// candle failed.
     #[error(transparent)]
     Reference(#[from] ReferenceError),
-    /// The parent does not listen any more, or speaks otherwise.
+    /// The parent is gone, or violates the protocol.
     #[error("the requests cannot be read, or the logits not be written: {0}")]
     Pipe(#[from] io::Error),
 }
@@ -53,7 +53,7 @@ pub fn serve(file: &Path) -> Result<(), ServeError> {
     Ok(())
 }
 
-/// The requests, read on a thread of their own: a parent that has ended, or waits no longer, closes stdin.
+/// Reads the requests on a separate thread: a parent that has ended, or waits no longer, closes stdin.
 fn requests() -> io::Result<Receiver<io::Result<Vec<u32>>>> {
     let (sender, requests) = channel();
     thread::Builder::new().spawn(move || {
@@ -69,7 +69,7 @@ fn requests() -> io::Result<Receiver<io::Result<Vec<u32>>>> {
     Ok(requests)
 }
 
-/// The ids of the next request; none where there are no more.
+/// Returns the ids of the next request; `None` if there are no more.
 fn next(requests: &mut impl Read) -> io::Result<Option<Vec<u32>>> {
     let mut number = [0; 4];
     match requests.read_exact(&mut number) {
@@ -88,12 +88,12 @@ fn next(requests: &mut impl Read) -> io::Result<Option<Vec<u32>>> {
     Ok(Some(ids))
 }
 
-/// The parent shows the last line of what this process says.
+/// Prints a panic on one line: the parent shows the last line of this process's stderr.
 fn say_panics_in_one_line() {
     std::panic::set_hook(Box::new(|panic| {
         let payload = panic.payload_as_str().unwrap_or("of unknown cause");
         let line = payload.lines().next().unwrap_or_default();
-        // Where nobody listens there is nobody to tell.
+        // The error stream may be closed.
         let _ = writeln!(io::stderr(), "panic: {line}");
     }));
 }

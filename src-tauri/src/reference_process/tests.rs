@@ -1,4 +1,4 @@
-//! Children that do not do what candle's process does. They are lines of shell.
+//! Children that violate the protocol of candle's process. They are lines of shell.
 
 #![cfg(unix)]
 
@@ -24,7 +24,7 @@ fn reason(script: &str) -> String {
     }
 }
 
-/// A vocabulary of two tokens and a context of one, then whatever follows.
+/// Writes a vocabulary of two tokens and a context of one, then `then`.
 fn ready(then: &str) -> String {
     format!(r"printf 'Loading 4 decoder layers...\n\0ok\n\2\0\0\0\1\0\0\0'; {then}")
 }
@@ -57,7 +57,7 @@ fn a_child_that_is_ready_answers_and_its_end_is_an_error() {
     let mut process = opened;
     assert_eq!((process.vocab(), process.context()), (2, 1));
     let mut logits = vec![9.0; 5];
-    // The child may have ended before it reads: what it wrote counts.
+    // The child may have ended before it reads: its output counts.
     if process.read(&[1], &NEVER, &mut logits).is_ok() {
         assert_eq!(logits, [1.0, -2.0]);
     }
@@ -73,7 +73,7 @@ fn waiting_for_a_child_is_cancelled() {
         .expect("not cancelled");
     let read = process.read(&[1], &AtomicBool::new(true), &mut Vec::new());
     assert!(read.is_ok_and(|whole| !whole));
-    // What comes now would be the answer to the request before.
+    // A read now would get the answer to the request before.
     assert!(process.read(&[1], &NEVER, &mut Vec::new()).is_err());
     assert!(process.forget().is_err());
 }

@@ -1,5 +1,5 @@
-//! Limits that a process sets for itself: a child before it reads what is untrusted, whose parent watches its time and its
-//! output; and the app, which leaves no image of its memory behind.
+//! Limits that a process sets for itself: a child before it reads untrusted content, whose parent watches its time and
+//! its output; and the app, which leaves no image of its memory behind.
 
 use std::io;
 
@@ -8,7 +8,7 @@ use std::io;
 pub fn set() -> io::Result<()> {
     use rustix::process::Resource;
 
-    /// Memory of a rendering, in bytes, beside what the program has allocated.
+    /// Memory of a rendering, in bytes, beyond what the program has allocated.
     const MEMORY: u64 = 512 << 20;
     /// CPU time in seconds, so that it ends even if its parent has ended.
     const TIME: u64 = 3;
@@ -19,7 +19,7 @@ pub fn set() -> io::Result<()> {
     no_core_dumps()
 }
 
-/// Elsewhere its time is the only bound of its memory.
+/// On other systems its time is the only bound of its memory.
 #[cfg(not(unix))]
 pub fn set() -> io::Result<()> {
     Ok(())
@@ -35,20 +35,20 @@ pub fn set_memory(bytes: u64) -> io::Result<()> {
     no_core_dumps()
 }
 
-/// Elsewhere writable memory cannot be limited apart from what is mapped.
+/// On other systems writable memory cannot be limited separately from mapped memory.
 #[cfg(not(target_os = "linux"))]
 pub fn set_memory(_: u64) -> io::Result<()> {
     no_core_dumps()
 }
 
-/// Limits the stack of the first thread; others have what they are started with.
+/// Limits the stack of the main thread; others have a fixed one from their start.
 #[cfg(unix)]
 pub fn set_stack() -> io::Result<()> {
     const STACK: u64 = 8 << 20;
     lower(rustix::process::Resource::Stack, STACK)
 }
 
-/// Elsewhere it is fixed when the program is built.
+/// On other systems it is fixed when the program is built.
 #[cfg(not(unix))]
 pub fn set_stack() -> io::Result<()> {
     Ok(())
@@ -69,22 +69,22 @@ pub fn set_seconds(seconds: u64) -> io::Result<()> {
     Ok(setrlimit(Resource::Cpu, Rlimit { current, maximum })?)
 }
 
-/// Elsewhere only the parent watches its time.
+/// On other systems only the parent watches its time.
 #[cfg(not(unix))]
 pub fn set_seconds(_: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// Disables core dumps of this process and its children: the memory of the app is to be in no file.
+/// Disables core dumps of this process and its children: the memory of the app must be in no file.
 #[cfg(unix)]
 pub fn no_core_dumps() -> io::Result<()> {
-    /// No dump fits in one byte, and with this very limit Linux starts no program that takes dumps, such as
-    /// systemd-coredump; with 0 it does.
+    /// Maximum size of a dump. None fits in one byte, and with this very limit Linux starts no program that takes
+    /// dumps, such as systemd-coredump; with 0 it does.
     const SIZE: u64 = if cfg!(target_os = "linux") { 1 } else { 0 };
     lower(rustix::process::Resource::Core, SIZE)
 }
 
-/// Windows writes none unless somebody sets that up for all programs.
+/// Windows writes none unless somebody configures that for all programs.
 #[cfg(not(unix))]
 pub fn no_core_dumps() -> io::Result<()> {
     Ok(())
@@ -104,21 +104,21 @@ fn lower(resource: rustix::process::Resource, limit: u64) -> io::Result<()> {
     Ok(setrlimit(resource, lowered)?)
 }
 
-/// Writable memory of this process, in bytes.
+/// Returns the writable memory of this process, in bytes.
 #[cfg(target_os = "linux")]
 fn writable() -> u64 {
     status("VmData:").unwrap_or(0)
 }
 
-/// Address space that this process has taken, most of it for shared libraries.
+/// Returns the address space of this process, most of it for shared libraries.
 #[cfg(unix)]
 fn taken() -> u64 {
-    /// Where it cannot be looked up.
+    /// Fallback if it cannot be queried.
     const USUAL: u64 = 2 << 30;
     status("VmSize:").unwrap_or(USUAL)
 }
 
-/// A field of this process's status, in bytes.
+/// Returns a field of this process's status, in bytes.
 #[cfg(unix)]
 fn status(field: &str) -> Option<u64> {
     let table = std::fs::read_to_string("/proc/self/status").ok()?;

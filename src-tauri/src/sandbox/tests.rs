@@ -1,4 +1,4 @@
-//! What a child's end means for a prompt. The children are lines of shell; tests/hostile.rs has the real one.
+//! Interpretation of a child's end for a prompt. The children are lines of shell; tests/hostile.rs has the real one.
 
 #![cfg(unix)]
 
@@ -69,7 +69,7 @@ fn a_childs_end_is_a_prompt_or_a_reason() {
     );
 }
 
-/// A child that writes what it reads to the file `request`, a line in the file `runs`, and these results.
+/// Makes a child that writes its input to the file `request`, a line to the file `runs`, and these results.
 fn noting(results: &str) -> (TempDir, ChildSandbox) {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().display();

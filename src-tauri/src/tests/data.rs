@@ -1,4 +1,4 @@
-//! Exports, imports, backups and the data folder through Tauri's own door.
+//! Exports, imports, backups and the data folder through Tauri's own dispatch.
 
 use super::*;
 use crate::wire::TransferKind;
@@ -26,7 +26,7 @@ fn listen(window: &Window) -> mpsc::Receiver<Value> {
     events
 }
 
-/// How a transfer ended.
+/// Returns the final state of a transfer.
 fn ended(events: &mpsc::Receiver<Value>) -> Value {
     loop {
         let transfer = events
@@ -232,7 +232,7 @@ fn an_import_that_is_busy_is_cancelled_at_once_and_the_next_one_is_taken() {
     let window = on_file();
     let events = listen(&window);
     let folder = tempfile::tempdir().expect("made");
-    // One chat with much that is skipped, which takes a while.
+    // One chat with much skipped content, which takes a while.
     let skipped = "0,".repeat(60 << 20);
     let slow = folder.path().join("slow.json");
     let chats = format!("[{{\"name\":\"x\",\"other\":[{skipped}0],\"chat_messages\":[]}}]");
@@ -287,7 +287,7 @@ fn a_transfer_that_panics_ends_and_another_begins() {
 
 const LOGGED: &str = "GOLDCREST_TEST_IMPORT";
 
-/// A log is of the whole process.
+/// Runs in a process of its own, as the log is process-wide.
 #[test]
 #[ignore = "the child process of the test below"]
 fn imports_what_is_broken_and_logs() {

@@ -1,9 +1,9 @@
-//! The models page through Tauri's own door.
+//! The models page through Tauri's own dispatch.
 
 use super::*;
 use crate::models::{ModelPlaces, Models};
 
-/// The models page over a data folder, the `models` in it and nothing else of this computer.
+/// Starts the models page over a data folder, with the `models` in it and nothing else of this computer.
 pub fn start(chat: &Chat, events: &Events, data: &Path) -> Models {
     let (models, inbox) = Models::new();
     let places = ModelPlaces {

@@ -1,4 +1,4 @@
-//! Presets to a file and from one, and settings that are undone.
+//! Presets to a file and from one, and undo of settings.
 
 use super::*;
 
@@ -68,7 +68,7 @@ fn a_setting_that_is_undone_is_so_for_the_window_too() {
     assert_eq!(undone["label"], "changed 2 settings");
     assert_eq!(undone["settings"]["showStats"], false);
     assert_eq!(undone["settings"]["modelTitles"], false);
-    // Each has its own way back.
+    // Each can be changed back where it is set.
     assert_eq!(undone["settings"]["theme"], "dark");
     let theme = *window.desktop.theme.lock().expect("not poisoned");
     let zoom = *window.desktop.zoom.lock().expect("not poisoned");

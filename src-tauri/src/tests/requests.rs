@@ -1,5 +1,5 @@
-//! From the page's request to what the model is asked, and from the model's figures to the page. No value is its
-//! default, so that a field that is left out is seen.
+//! From the page's request to the model's input, and from the model's figures to the page. No value is its default, so
+//! that a missing field is detected.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -10,7 +10,7 @@ use engine::{KvType, Part, Role, Sampling, Stats, StopReason, ThinkingCut, Turn}
 
 use super::*;
 
-/// Settings of which each differs from its default.
+/// Returns settings that all differ from their defaults.
 pub fn unusual_settings() -> Value {
     json!({
         "theme": "dark",
@@ -43,7 +43,7 @@ pub fn unusual_settings() -> Value {
     })
 }
 
-/// Both have the same keys, and no value in common.
+/// Checks that both have the same keys, and no value in common.
 #[track_caller]
 pub fn none_is_as_in(unusual: &Value, usual: &Value) {
     let (unusual, usual) = (fields(unusual), fields(usual));
@@ -63,28 +63,28 @@ fn fields(value: &Value) -> &serde_json::Map<String, Value> {
     value.as_object().expect("an object")
 }
 
-/// What an answer was generated from.
+/// Input of an answer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Asked {
     conversation: Conversation,
     params: GenerateParams,
 }
 
-/// A model that keeps what it is asked and always says the same.
+/// A model that records its requests and always gives the same answer.
 #[derive(Clone, Default)]
 pub struct Recorder {
     options: Arc<Mutex<Vec<ModelOptions>>>,
     prompted: Arc<Mutex<Vec<Conversation>>>,
     turns: Arc<Mutex<Vec<Asked>>>,
-    /// An answer does not end before it is cancelled.
+    /// True if an answer does not end before it is cancelled.
     pub is_endless: Arc<AtomicBool>,
-    /// Nor then.
+    /// True if it ignores cancellation, too.
     is_deaf: bool,
     open: Option<ModelInfo>,
 }
 
 impl Recorder {
-    /// One whose answers do not end by themselves, nor, where it is deaf, when they are cancelled.
+    /// Makes a model whose answers do not end by themselves, nor, if `is_deaf`, when they are cancelled.
     pub fn endless(is_deaf: bool) -> Self {
         Self {
             is_endless: Arc::new(AtomicBool::new(true)),
@@ -103,7 +103,7 @@ impl Recorder {
     }
 }
 
-/// What an answer took.
+/// Returns the figures of an answer.
 pub fn figures() -> Stats {
     Stats {
         prompt_tokens: 101,
@@ -218,7 +218,7 @@ impl ModelHost for Recorder {
     }
 }
 
-/// The last message of a chat, when its answer has ended.
+/// Returns the last message of a chat, once its answer has ended.
 fn answered(window: &Window, chat: &Value) -> Value {
     let deadline = Instant::now() + Duration::from_secs(60);
     loop {
@@ -381,7 +381,7 @@ fn every_verb_of_a_chat_does_what_the_page_asks() {
     assert_eq!(answered(&window, chat)["state"], "stopped");
 }
 
-/// What the model is asked the second time.
+/// Returns the expected second input of the model.
 fn second_turn(today: jiff::civil::Date) -> Asked {
     Asked {
         conversation: Conversation {
@@ -417,7 +417,7 @@ fn second_turn(today: jiff::civil::Date) -> Asked {
     }
 }
 
-/// The model, as the page gets it.
+/// Returns the model, as the page gets it.
 fn shown_model() -> Value {
     json!({
         "status": {

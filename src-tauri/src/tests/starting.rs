@@ -1,4 +1,4 @@
-//! The start behind the window: the data folder is locked, the chats are opened, and both are left in order.
+//! The start behind the window: the data folder is locked, the chats are opened, and both are closed properly.
 
 use std::sync::atomic::Ordering;
 
@@ -73,7 +73,7 @@ fn the_chats_are_opened_once_the_data_folder_is_free_and_it_is_kept() {
     drop(mark);
 }
 
-/// What the model of this status is opened from, once it is settled.
+/// Returns the file of the model, once its status is final.
 fn model_file(chat: &Chat) -> Option<PathBuf> {
     let settled = || {
         let status = chat.snapshot().expect("read").model.status;

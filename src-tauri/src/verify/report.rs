@@ -1,35 +1,35 @@
-//! What was found, in figures and in words.
+//! The results of a comparison, in figures and in words.
 
 use engine::{ActiveDevice, ModelSummary};
 use reference::{Distance, DistanceSum, TopToken, log_softmax};
 use serde::{Deserialize, Serialize};
 
-/// How far from the exact logits a result may be by rounding alone: relative error, and mean KL divergence in nats. Both
+/// Bounds on the distance from the exact logits by rounding alone: relative error, and mean KL divergence in nats. Both
 /// sides round activations to 8 bits, and candle its output matrix too.
 ///
-/// Relative error and mean KL that were measured, of the engine on AVX-512 and of candle: 1.2 % and 0.0008, 2.1 % and
-/// 0.0023 on the demo model; 2.4 % and 0.0003, 3.7 % and 0.0007 on the 3B shape with random weights; 5.2 % and 0.018,
-/// 8.4 % and 0.048 on the tiny fixture with random weights, whose layers add up rounding most.
+/// Measured relative error and mean KL, of the engine on AVX-512 and of candle: 1.2 % and 0.0008, 2.1 % and 0.0023 on
+/// the demo model; 2.4 % and 0.0003, 3.7 % and 0.0007 on the 3B shape with random weights; 5.2 % and 0.018, 8.4 % and
+/// 0.048 on the tiny fixture with random weights, whose layers accumulate most rounding.
 const MOST_RELATIVE_ERROR: f64 = 0.1;
 const MOST_MEAN_KL: f64 = 0.06;
 
-/// Three results, summed up position by position.
+/// Running sums of three results, position by position.
 #[derive(Debug, Clone, Default)]
 pub struct Comparison {
     engine: DistanceSum,
     candle: DistanceSum,
     between: DistanceSum,
-    /// Sum of the exact result's −ln p of the text's next tokens, and how many these are.
+    /// Sum of the exact result's −ln p of the text's next tokens, and their number.
     surprise: f64,
     predicted: usize,
-    /// A logit of the exact result is NaN or infinite.
+    /// True if a logit of the exact result is NaN or infinite.
     damaged: bool,
     partings: Vec<(usize, [TopToken; 2], [f64; 2])>,
     positions: usize,
 }
 
 impl Comparison {
-    /// Takes in the logits `[vocab]` of the next position, and the token that follows in the text.
+    /// Adds the logits `[vocab]` of the next position, and the token that follows in the text.
     pub fn add(&mut self, engine: &[f32], candle: &[f32], exact: &[f32], next: Option<u32>) {
         self.engine.add(engine, exact);
         self.candle.add(candle, exact);
@@ -50,12 +50,12 @@ impl Comparison {
     }
 }
 
-/// Which of the two results are right.
+/// Verdict on the two results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(specta::Type))]
 #[serde(rename_all = "snake_case")]
 pub enum Agreement {
-    /// Both are as near to the exact result as rounding allows.
+    /// Both are as close to the exact result as rounding allows.
     Agree,
     /// Only candle is.
     EngineDiffers,
@@ -85,7 +85,7 @@ impl Agreement {
     }
 }
 
-/// The token that one side takes for the likeliest.
+/// Likeliest token of one side.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Prediction {
     /// Its id.
@@ -101,17 +101,17 @@ pub struct Prediction {
 /// A position after which the two sides expect different tokens.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Parting {
-    /// Its place in the text, in tokens from 0.
+    /// Its index in the text, in tokens from 0.
     pub position: usize,
     /// The text's token there.
     pub after: String,
-    /// What the engine expects next.
+    /// Prediction of the engine.
     pub engine: Prediction,
-    /// What candle expects next.
+    /// Prediction of candle.
     pub candle: Prediction,
 }
 
-/// What `goldcrest verify` finds. Figures are null in JSON where they are NaN.
+/// Report of `goldcrest verify`. Figures are null in JSON if they are NaN.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct VerifyReport {
     /// The model's name.
@@ -122,7 +122,7 @@ pub struct VerifyReport {
     pub device: &'static str,
     /// Display name of the engine's device.
     pub device_name: String,
-    /// Why that one.
+    /// Reason for this device.
     pub device_reason: String,
     /// The CPU's instruction set level.
     pub cpu_level: &'static str,
@@ -132,22 +132,22 @@ pub struct VerifyReport {
     pub tokens: usize,
     /// Perplexity of the text by the exact result.
     pub perplexity: f64,
-    /// The engine as the user runs it, from the exact result.
+    /// Distance of the engine, as the user runs it, from the exact result.
     pub engine: Distance,
-    /// candle, from the exact result.
+    /// Distance of candle from the exact result.
     pub candle: Distance,
-    /// The engine from candle.
+    /// Distance of the engine from candle.
     pub between: Distance,
-    /// Where the two expect different tokens.
+    /// Positions at which the two predict different tokens.
     pub partings: Vec<Parting>,
-    /// Who is right.
+    /// Verdict.
     pub verdict: Agreement,
-    /// The same in words.
+    /// Verdict in words.
     pub sentence: String,
 }
 
 impl VerifyReport {
-    /// The report of a comparison over `tokens`, whose texts `text` gives.
+    /// Makes the report of a comparison over `tokens`, whose texts `text` gives.
     pub fn new(
         model: &ModelSummary,
         device: &ActiveDevice,
@@ -192,13 +192,13 @@ impl VerifyReport {
         }
     }
 
-    /// Whether both sides are right.
+    /// Returns whether both sides are right.
     pub fn agrees(&self) -> bool {
         self.verdict == Agreement::Agree
     }
 }
 
-/// The verdict in words.
+/// Returns the verdict in words.
 fn sentence(
     verdict: Agreement,
     device: &ActiveDevice,
@@ -240,7 +240,7 @@ fn sentence(
     }
 }
 
-/// `0.01234` as `1.23 %`.
+/// Formats `0.01234` as `1.23 %`.
 pub fn percent(share: f64) -> String {
     format!("{:.2} %", share * 100.0)
 }
@@ -249,7 +249,7 @@ pub fn percent(share: f64) -> String {
 mod tests {
     use super::*;
 
-    /// Logits `[positions][vocab]` that resemble nothing.
+    /// Returns random logits `[positions][vocab]`.
     fn logits() -> Vec<Vec<f32>> {
         let row = |position: u32| {
             let value = |id: u32| ((id * 7919 + position * 104_729) % 1000) as f32 / 100.0;

@@ -1,4 +1,4 @@
-//! The child's part: does a task within limits.
+//! The child's part: performs a task within limits.
 
 use std::io::{self, BufWriter, Write};
 use std::process;
@@ -8,10 +8,10 @@ use std::thread;
 use super::{MEMORY, READY, Task, frames, reading, rendering};
 use crate::sandbox::limits;
 
-/// Of the thread that works, whatever the system gives to the first one.
+/// Stack of the working thread, which does not depend on the system's default for the main thread.
 const STACK: usize = 8 << 20;
 
-/// Does the task that stands on stdin. The end of stdin ends this process, whatever it is doing.
+/// Performs the task on stdin. The end of stdin ends this process, whatever it is doing.
 pub fn serve() -> io::Result<()> {
     limits::set_memory(MEMORY)?;
     limits::set_stack()?;
@@ -34,7 +34,7 @@ pub fn serve() -> io::Result<()> {
     worked.map_err(|_| io::Error::other("the worker panicked"))?
 }
 
-/// What comes on stdin, read on a thread of its own: a parent that has ended, or does not want the work any more, closes it.
+/// Reads the frames of stdin on a separate thread: a parent that has ended, or no longer needs the work, closes it.
 fn frames_of_stdin() -> io::Result<Receiver<Vec<u8>>> {
     let (sender, frames) = channel();
     thread::Builder::new().spawn(move || {

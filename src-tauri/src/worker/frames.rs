@@ -1,14 +1,14 @@
-//! Frames: the length as u32, little-endian, and as many bytes. They hold JSON, or a piece of a document; an empty one ends
-//! something.
+//! Frames: the length as u32, little-endian, and as many bytes. They hold JSON, or a piece of a document; an empty one
+//! is a terminator.
 
 use std::io::{self, Read, Write};
 
 use serde::Serialize;
 
-/// Bytes of a frame: a message has two texts of 4 MB at most, and its tokens.
+/// Maximum bytes of a frame: a message has two texts of 4 MB at most, and its tokens.
 pub const LARGEST: usize = 128 << 20;
 
-/// A value as a frame.
+/// Encodes a value as a frame.
 pub fn of(value: &impl Serialize) -> io::Result<Vec<u8>> {
     let mut frame = vec![0; 4];
     serde_json::to_writer(&mut frame, value)?;
@@ -46,7 +46,7 @@ pub fn read(input: &mut dyn Read) -> io::Result<Option<Vec<u8>>> {
     Ok(Some(frame))
 }
 
-/// Writes as frames.
+/// Writer of frames.
 pub struct Framed<'a> {
     pub out: &'a mut dyn Write,
 }

@@ -13,14 +13,14 @@ use serde::{Deserialize, Serialize};
 use super::{Task, Worker, WorkerFault, frames};
 use crate::sandbox::limits;
 
-/// Seconds that a child may compute: for a start, and for each MiB of the files.
+/// CPU seconds of a child: a base, and for each MiB of the files.
 const LEAST_SECONDS: u64 = 60;
 const SECONDS_PER_MIB: u64 = 1;
 
-/// The pause between two reports of progress, with which all that was found is sent.
+/// Interval between two progress reports, with which everything found is sent.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Bytes of the frames of one chat, which is in memory here as a whole.
+/// Maximum bytes of the frames of one chat, which is in memory here as a whole.
 const LARGEST_CHAT: usize = 512 << 20;
 
 /// A message from the child.
@@ -33,8 +33,8 @@ enum ReadFrame {
     Failed(ReadError),
 }
 
-/// Reads files in a child process, and has `add` take what is in them; `None`: `progress` ended it, and then the child has
-/// ended, too.
+/// Reads files in a child process, and passes their items to `add`; `None` if `progress` cancelled it: the child has
+/// then ended, too.
 pub fn read(
     files: &[PathBuf],
     progress: &mut OnProgress<'_>,
@@ -71,11 +71,11 @@ fn shown(file: &Path) -> String {
     name.to_string_lossy().into_owned()
 }
 
-/// The end of a reading whose child did not fail.
+/// End of a reading whose child did not fail.
 enum Received {
     All(Box<Tally>),
     Failed(ReadError),
-    /// `add` did not take something.
+    /// `add` refused an item.
     Refused(Failure),
     Cancelled,
 }
@@ -133,7 +133,7 @@ pub fn serve(files: Vec<OsString>, out: &mut dyn Write) -> io::Result<()> {
     out.write_all(&frames::of(&frame)?)
 }
 
-/// Reads, and sends what there is. The outer error is that of sending.
+/// Reads, and sends the items. The outer error is that of sending.
 fn read_here(files: &[PathBuf], out: &mut dyn Write) -> io::Result<Result<Tally, ReadError>> {
     let bytes = match chat_files::size(files) {
         Ok(bytes) => bytes,
@@ -150,7 +150,7 @@ fn read_here(files: &[PathBuf], out: &mut dyn Write) -> io::Result<Result<Tally,
     let read = chat_files::read(
         files,
         &TimeZone::system(),
-        // Nobody cancels a child but by ending it.
+        // A child is cancelled only by killing it.
         &mut |done, total| {
             let now = Instant::now();
             if now < next {

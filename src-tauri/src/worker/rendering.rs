@@ -1,4 +1,4 @@
-//! Renders chats as a document in a child, which gets them one at a time.
+//! Renders chats as a document in a child, which receives them one at a time.
 
 use std::io::{self, Write};
 use std::sync::mpsc::Receiver;
@@ -14,17 +14,18 @@ use super::frames::Framed;
 use super::{Task, Worker, WorkerFault, frames};
 use crate::sandbox::limits;
 
-/// Seconds that a child may compute for one chat, and for each MiB of it: answers take about 5, and what is made to take
-/// long 30.
+/// CPU seconds of a child for one chat: a base, and for each MiB of it; answers take about 5 per MiB, and adversarial
+/// ones 30.
 const LEAST_SECONDS: u64 = 20;
 const SECONDS_PER_MIB: u64 = 60;
-/// The size that a chat may reach: bytes, and a multiple of its records.
+/// Maximum size of a rendered chat: bytes, and a multiple of its records.
 const LEAST_OUTPUT: usize = 64 << 20;
 const MOST_GROWTH: usize = 64;
-/// Bytes of a chat that is printed: the window has to hold them.
+/// Maximum bytes of a printed chat: the window must hold them.
 const LARGEST_PRINTED: usize = 64 << 20;
 
-/// A request to the child. It answers the titles, each whole chat and the end with pieces of the document and an empty frame.
+/// A request to the child. It answers the titles, each complete chat and the end with pieces of the document and an
+/// empty frame.
 #[derive(Serialize, Deserialize)]
 enum RenderFrame {
     Titles(Vec<String>),
@@ -40,7 +41,7 @@ pub struct Rendering {
 }
 
 impl Rendering {
-    /// One that is still empty.
+    /// Makes an empty document.
     pub fn new(kind: DocumentKind, thinking: bool) -> Self {
         Self {
             kind,
@@ -49,7 +50,7 @@ impl Rendering {
         }
     }
 
-    /// Sends frames, and copies what is rendered of them.
+    /// Sends frames, and copies the rendered output.
     fn render(
         &mut self,
         request: impl Iterator<Item = RenderFrame>,
@@ -80,7 +81,7 @@ impl Rendering {
         }
     }
 
-    /// After a fault the child is of no more use.
+    /// Drops the child after a fault, as it is useless then.
     fn ended(&mut self, interruption: Interruption, what: &str) -> WriteError {
         self.worker = None;
         match interruption {
@@ -96,7 +97,7 @@ impl Rendering {
     }
 }
 
-/// The reason for which a request was not answered.
+/// Reasons for which a request was not answered.
 enum Interruption {
     Cancelled,
     Output(io::Error),
@@ -136,7 +137,7 @@ impl Render for Rendering {
     }
 }
 
-/// A chat as HTML for the page that prints it.
+/// Renders a chat as HTML for the page that prints it.
 pub fn printed(whole: &WholeChat, thinking: bool) -> Result<String, Failure> {
     let mut out = Vec::new();
     let too_long = || {

@@ -1,4 +1,4 @@
-//! Children that do what they should, and that do not. The former are this test program, the latter lines of shell;
+//! Well-behaved and misbehaving children. The former are this test program, the latter lines of shell;
 //! `tests/hostile.rs` has the app's own.
 
 use std::fs;
@@ -14,7 +14,7 @@ use tempfile::TempDir;
 
 use super::*;
 
-/// Set where this program is to work as a child.
+/// Variable that makes this program work as a child.
 pub const VARIABLE: &str = "GOLDCREST_TEST_WORKER";
 
 pub fn program() -> io::Result<Child> {
@@ -45,7 +45,7 @@ fn whole(text: &str) -> WholeChat {
     }
 }
 
-/// What is read of a file: the items' names, or the failure.
+/// Reads a file: returns the items' names, or the failure.
 fn names(path: &PathBuf) -> Result<Vec<String>, String> {
     let mut names = Vec::new();
     let read = read(std::slice::from_ref(path), &mut |_, _| true, &mut |item| {
@@ -113,7 +113,7 @@ fn what_a_child_renders_is_what_is_rendered_here() {
 
 #[test]
 fn a_child_that_is_busy_ends_as_soon_as_it_is_not_wanted() {
-    // What is not read is skipped, but takes a while.
+    // Skipped content takes a while.
     let skipped = "0,".repeat(60 << 20);
     let chats = format!("[{{\"name\":\"x\",\"other\":[{skipped}0],\"chat_messages\":[]}}]");
     let (_folder, path) = file("c.json", chats.as_bytes());
@@ -140,11 +140,11 @@ fn a_child_that_is_busy_ends_as_soon_as_it_is_not_wanted() {
 mod shell {
     use super::*;
 
-    /// How a worker ends whose child is this line of shell.
+    /// Returns the fault of a worker whose child is this line of shell.
     fn fault(script: &str) -> String {
         let child = Child {
             program: "/bin/sh".into(),
-            // Its task is there before it goes on.
+            // Its task is written before it continues.
             leading: vec![
                 "-c".into(),
                 format!("head -c 1 >/dev/null; {script}").into(),

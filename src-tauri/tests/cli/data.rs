@@ -13,7 +13,7 @@ fn with_data<S: AsRef<OsStr>>(data: &Path, args: impl IntoIterator<Item = S>) ->
     command.output().expect("the binary starts")
 }
 
-/// Two chats of another program, one of which has a branch.
+/// Makes two chats of another program, one of which has a branch.
 fn foreign(folder: &Path) -> PathBuf {
     let message = |uuid: &str, parent: &str, sender: &str, text: &str| {
         json!({
@@ -86,7 +86,7 @@ fn what_is_exported_imported_and_exported_again_is_the_same_byte_for_byte() {
     assert_eq!(read(&before), read(&export(&second, "again.jsonl")));
 }
 
-/// An export with all that a chat can have.
+/// Makes an export with all properties that a chat can have.
 fn everything() -> String {
     let text = [
         json!({ "format": "goldcrest-chats", "version": 1 }),
@@ -121,7 +121,7 @@ fn everything() -> String {
         json!({ "end": { "chats": 3, "messages": 9 } }),
     ];
     let text: String = text.iter().map(|line| format!("{line}\n")).collect();
-    // A number that serde_json would write otherwise than it was stored.
+    // A number that serde_json would format differently from the stored one.
     let stats = "\"stats\":{\"tokensPerSecond\":0.30000000000000004},\"error\":";
     text.replace("\"error\":", stats)
 }
@@ -158,7 +158,7 @@ fn a_whole_database_is_the_same_after_a_round_trip_but_for_what_was_deleted() {
     let mut deleted = 0;
     for row in store.chats().list().expect("listed") {
         for node in store.messages().tree(row.id).expect("read") {
-            // What follows one that was deleted is hidden with it.
+            // The descendants of a deleted message are hidden with it.
             let message = store.messages().get(node.0);
             if message.is_ok_and(|message| message.progress.text == "Secret") {
                 store.messages().delete(node.0, 500).expect("deleted");
@@ -357,7 +357,7 @@ fn an_export_that_fails_leaves_nothing() {
     let message = refusal(with_data(&data, args), 1);
     assert!(message.contains("There is no folder"), "{message}");
 
-    // A limit on the size of files stands for a full disk: the signal of it is ignored, so that writing fails.
+    // A limit on the size of files simulates a full disk: its signal is ignored, so that writing fails.
     #[cfg(target_os = "linux")]
     {
         let long = home.path().join("long.conversation.json");
@@ -395,7 +395,7 @@ fn while_the_app_is_open_chats_are_exported_and_not_imported() {
         .open(data.join("goldcrest.lock"))
         .expect("there");
     lock.lock().expect("free");
-    // As the app does: what the import noted there is over.
+    // Like the app, which clears the import's note.
     lock.set_len(0).expect("emptied");
     stdout(with_data(
         &data,
@@ -497,7 +497,7 @@ fn an_export_that_is_interrupted_leaves_nothing() {
             .status();
         assert!(killed.is_ok_and(|status| status.success()));
         assert_eq!(child.wait().expect("it ends").code(), code);
-        // Elsewhere a part is left of what is killed.
+        // On other systems a killed process leaves a part.
         let leaves_nothing = cfg!(target_os = "linux") || code.is_some();
         assert!(!(leaves_nothing && has_file()), "{signal}");
     }

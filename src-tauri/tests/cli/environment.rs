@@ -1,8 +1,8 @@
-//! What the environment asks for, and the flags that go before it.
+//! Variables of the environment, and the flags that have precedence over them.
 
 use super::*;
 
-/// What `goldcrest` does with these variables.
+/// Runs `goldcrest` with these variables.
 fn with<const N: usize>(variables: [(&str, &str); N], args: &[&str]) -> Output {
     let mut command = goldcrest();
     command.envs(variables).args(args);
@@ -25,7 +25,7 @@ fn threads_and_context_are_those_of_the_flag_else_of_the_environment() {
         (&report["threads"], &report["context_tokens"]),
         (&json!(2), &json!(500))
     );
-    // An empty variable is none.
+    // An empty variable counts as unset.
     let report = parsed(with(
         [("GOLDCREST_THREADS", ""), ("GOLDCREST_CONTEXT", "")],
         &[&ASK[..], &["Hi"]].concat(),
@@ -81,7 +81,7 @@ fn every_command_that_runs_a_model_takes_threads() {
     for command in commands {
         let with = |threads: &str| run([command, &["--threads", threads]].concat());
         let report = stdout(with("1"));
-        // Those that say on how many.
+        // The commands that report the number.
         if command[0] == "ask" || command[0] == "bench" || command[0] == "verify" {
             assert!(report.contains("\"threads\":1"), "{report}");
         }
@@ -98,7 +98,7 @@ fn the_window_takes_them_too_and_so_does_the_terminal_in_its_place() {
     let output = run_with_input(&["--context", "256", "--threads", "1", model], &long);
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(said.contains("No window opens here"), "{said}");
-    // A quarter of 256 is kept free for the answer.
+    // A quarter of 256 is reserved for the answer.
     assert!(said.contains("room for 192"), "{said}");
     let error = refusal(run(["--context", "255", model]), 2);
     assert!(error.contains("from 256"), "{error}");

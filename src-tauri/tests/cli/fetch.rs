@@ -25,7 +25,7 @@ fn demo() -> Vec<u8> {
     fs::read(demo_model()).expect("committed")
 }
 
-/// Whether the program that downloads is built; in CI it has to be.
+/// Returns whether the program that downloads is built; in CI it must be.
 fn has_program() -> bool {
     let app = Path::new(env!("CARGO_BIN_EXE_goldcrest"));
     let program = format!("goldcrest-fetch{}", std::env::consts::EXE_SUFFIX);

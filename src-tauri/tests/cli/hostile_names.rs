@@ -1,14 +1,14 @@
-//! Names that speak to a terminal, in all that a subcommand prints.
+//! Names with terminal control characters, in all output of subcommands.
 
 use std::collections::BTreeSet;
 
 use super::*;
 
-/// A window's title, the clipboard, a line of its own, and letters in another order.
+/// Sets a window's title and the clipboard, begins another line, and reorders letters.
 const NAME: &str = "n\u{1b}]0;t\u{7}\u{1b}]52;c;eA==\u{7}\r\nforged\u{202e}fugg";
 
-/// The demo model under [`NAME`], in a file of that name. The description gives the bytes, so that all else stays where it
-/// is.
+/// Makes the demo model under [`NAME`], in a file of that name. The description gives up the bytes, so that everything
+/// else stays in place.
 fn hostile_model(folder: &Path) -> PathBuf {
     let text_entry = |key: &str, text: &str| {
         let length = |text: &str| (text.len() as u64).to_le_bytes();
@@ -91,7 +91,7 @@ fn no_subcommand_prints_a_name_raw() {
         &["verify", "-n", "4", "--json", model],
         &["fetch", NAME],
         &["devices", "-m", model],
-        // What the command line does not take.
+        // Invalid arguments.
         &["ask", "--temperature", NAME, "Hi"],
         &["ask", &format!("--{NAME}"), "Hi"],
         &["models", NAME],

@@ -71,7 +71,7 @@ fn parsed(output: Output) -> Value {
     serde_json::from_str(&stdout(output)).expect("JSON")
 }
 
-/// It failed with this code and a sentence, and did not crash.
+/// Checks that it failed with this code and a sentence, and did not crash.
 #[track_caller]
 fn refusal(output: Output, code: i32) -> String {
     let errors = String::from_utf8(output.stderr).expect("UTF-8");
@@ -85,7 +85,7 @@ fn demo_model() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../models/demo/demo-q4_k_m.gguf")
 }
 
-/// Paths at which there is no model, each with a name of its own.
+/// Returns paths without a model, each with a unique name.
 fn not_models(folder: &Path) -> Vec<PathBuf> {
     let whole = fs::read(demo_model()).expect("the demo model");
     let write = |name: &str, bytes: &[u8]| {
@@ -95,7 +95,7 @@ fn not_models(folder: &Path) -> Vec<PathBuf> {
     };
     let mut wild = whole.clone();
     wild[16..24].fill(0xff);
-    // A file that is longer than its disk, as a download that was begun.
+    // A file that is longer than its disk, like a download that was begun.
     let endless = write("endless.gguf", &whole[..1000]);
     let file = fs::File::options().write(true).open(&endless);
     file.and_then(|file| file.set_len(1 << 40))
@@ -341,7 +341,7 @@ fn inspect_shows_file_and_model() {
     );
 }
 
-/// The demo model's file with one text in its metadata replaced by another of the same length.
+/// Copies the demo model's file with one text in its metadata replaced by another of the same length.
 fn altered(folder: &Path, name: &str, from: &str, to: &str) -> PathBuf {
     assert_eq!(from.len(), to.len());
     let mut bytes = fs::read(demo_model()).expect("the demo model");
@@ -404,7 +404,7 @@ fn a_file_cannot_speak_to_the_terminal() {
     assert!(error.contains("\\u{1b}[31mhm"), "{error}");
 }
 
-/// On a terminal, as `script` makes one.
+/// Runs on a terminal that `script` creates.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_rendered_prompt_cannot_speak_to_the_terminal() {

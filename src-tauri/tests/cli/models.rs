@@ -1,4 +1,4 @@
-//! `goldcrest models`, over a home folder of its own.
+//! `goldcrest models`, over a separate home folder.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{demo_model, fs, goldcrest, parsed, stdout};
 
-/// The files of this home folder alone.
+/// Runs it with only the files of this home folder.
 fn models(home: &Path, args: &[&str]) -> std::process::Output {
     let mut command = goldcrest();
     command.env("GOLDCREST_CONTEXT", "1000");
@@ -92,7 +92,7 @@ fn the_folder_of_downloads_that_is_set_in_the_app_is_searched_too() {
     assert!(is_listed());
 }
 
-/// A name that would write lines of its own, clear the screen or turn the text around.
+/// Prints on one line a name that would begin lines, clear the screen or reverse the text.
 #[test]
 fn the_name_of_a_model_is_one_line() {
     let home = tempfile::tempdir().expect("a folder");
@@ -109,7 +109,7 @@ fn the_name_of_a_model_is_one_line() {
     let mut image = whole[..at].to_vec();
     image.extend((bad.len() as u64).to_le_bytes());
     image.extend(bad.as_bytes());
-    // The name has as many bytes, so that nothing behind it moves.
+    // The name has the same length, so that the data after it stay in place.
     assert_eq!(bad.len(), "Demo model".len());
     image.extend(&whole[at + name.len()..]);
     let file = own.join(format!("{bad}.gguf"));

@@ -1,4 +1,4 @@
-//! `--preset`: what a preset of the app says, on the command line.
+//! `--preset`: a preset of the app on the command line.
 
 use std::path::Path;
 use std::process::Output;

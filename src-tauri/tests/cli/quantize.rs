@@ -1,4 +1,4 @@
-//! `goldcrest quantize`: what it prints, and that nothing stays where it fails or is interrupted.
+//! `goldcrest quantize`: its output, and that no file is left after a failure or an interruption.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 use super::{demo_model, goldcrest, parsed, refusal, run, stdout};
 
-/// The demo model's metadata and tensors, all of whose weights are 0, in F16; its layers `wider` times as wide. The file
+/// Copies the demo model's metadata and tensors, with all weights 0, in F16; its layers `wider` times as wide. The file
 /// is sparse.
 fn zeros(folder: &Path, wider: usize) -> PathBuf {
     let demo = Gguf::open(&demo_model()).expect("the demo model");

@@ -1,4 +1,4 @@
-//! Answers of a model that says a fixed text: what is thinking in it, what is answer, and what is said of none.
+//! Answers of a model that generates a fixed text: its thinking, its answer, and the message if there is none.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::{OsStr, fs, goldcrest, parsed, refusal, run, run_with_input, stdout};
 
 /// Writes a model whose tokens lead from one to the next in `text`, in which each occurs once: all layers are zero, and
-/// the row of a token in the output matrix is what the table has for the token before it. The first one follows a line's
+/// the row of a token in the output matrix is that of the token before it in the table. The first one follows a line's
 /// end, as the template writes it before an answer.
 fn says(folder: &Path, text: &str) -> PathBuf {
     let tiny = "crates/engine/tests/fixtures/tiny-q8_0.gguf";
@@ -116,12 +116,12 @@ fn a_model_that_only_thinks_says_so_and_ends_with_a_status_of_its_own() {
         );
         refusal(output, 3);
     }
-    // One that was stopped by a limit of the user's own is as long as it was to be.
+    // An answer that the user's own limit stopped has the requested length.
     let report = parsed(ask(&model, &["--json", "--max-tokens", "2"]));
     assert_eq!(report["stop_reason"], "max_tokens");
 }
 
-/// A conversation in the terminal, written as a file, imported, and exported again.
+/// Writes a conversation of the terminal as a file, imports it, and exports it again.
 #[test]
 fn a_tag_in_an_answer_comes_back_from_a_file() {
     let home = tempfile::tempdir().expect("a folder");

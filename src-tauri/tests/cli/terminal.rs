@@ -1,4 +1,4 @@
-//! Conversations, and the ends of a program that somebody else decides on.
+//! Conversations in the terminal, and ends of the program from outside.
 
 use super::*;
 
@@ -41,7 +41,7 @@ fn a_message_that_begins_with_a_slash_is_answered_and_an_unknown_command_is_not(
     assert_eq!(stdout(output).trim(), answer.trim());
 }
 
-/// Runs a conversation in a terminal of its own. Each of the keys are typed once the text before them is shown.
+/// Runs a conversation in a separate terminal. Each group of keys is typed once the text before it is shown.
 #[cfg(target_os = "linux")]
 fn typed(steps: &[(&str, &str)]) -> String {
     let program = format!("{} chat", env!("CARGO_BIN_EXE_goldcrest"));
@@ -81,7 +81,7 @@ fn a_line_in_the_terminal_is_completed_edited_and_comes_back() {
     const PROMPT: &str = "› ";
     let completed = typed(&[(PROMPT, "/h\t\r/quit\r")]);
     assert_eq!(completed.matches(LIST).count(), 1, "{completed}");
-    // Left, and the letter that is missing.
+    // Left, and the missing letter.
     let edited = typed(&[(PROMPT, "/hep\x1b[Dl\r/quit\r")]);
     assert_eq!(edited.matches(LIST).count(), 1, "{edited}");
     let again = typed(&[(PROMPT, "/help\r\x1b[A\r/quit\r")]);
@@ -132,7 +132,7 @@ fn a_file_by_itself_is_opened_in_the_terminal_where_there_is_no_display() {
 #[test]
 fn a_byte_that_is_not_utf8_does_not_end_a_conversation() {
     let question = format!("\u{feff}/no_think\nf\u{fc}r\n/new\n{QUESTION}\n");
-    // The ü as Latin-1 writes it.
+    // The ü in Latin-1.
     let question = question.into_bytes();
     let at = question.windows(2).position(|it| it == "\u{fc}".as_bytes());
     let mut input = question;
@@ -188,7 +188,7 @@ fn a_reader_that_goes_away_is_no_error() {
 #[cfg(unix)]
 #[test]
 fn an_interrupted_answer_ends_with_its_own_exit_code() {
-    // Tokens by chance alone, of which one in thousands ends the answer.
+    // Random tokens only, of which one in thousands ends the answer.
     let by_chance = "ask --no-think --seed 1 --temperature 5 --top-k 0 --top-p 1 --min-p 0 Hi";
     let mut child = goldcrest()
         .args(by_chance.split(' '))

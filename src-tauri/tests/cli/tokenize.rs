@@ -21,7 +21,7 @@ fn tokenize_parses_special_tokens_unless_no_special_is_set() {
     assert!(count(&parsed(run(["tokenize", "--", "--help"]))) > 0);
 }
 
-/// The values on the lines of an output.
+/// Returns the values on the lines of an output.
 #[track_caller]
 fn lines(output: Output) -> Vec<Value> {
     let values = stdout(output);

@@ -146,7 +146,7 @@ fn only_ask_takes_the_reference() {
 #[cfg(target_os = "linux")]
 #[test]
 fn an_answer_of_the_reference_is_cancelled_and_its_process_ends() {
-    // Tokens by chance alone, of which one in thousands ends the answer.
+    // Random tokens only, of which one in thousands ends the answer.
     let by_chance = "--no-think --seed 1 --temperature 5 --top-k 0 --top-p 1 --min-p 0 Hi";
     let mut child = goldcrest()
         .args(["ask", "--device", "reference"])
@@ -170,7 +170,7 @@ fn an_answer_of_the_reference_is_cancelled_and_its_process_ends() {
     assert!(!candle.is_empty() && !Path::new("/proc").join(&candle).exists());
 }
 
-/// As where the window's user stops a check, or the window closes or crashes.
+/// Simulates the window's user stopping a check, or the window closing or crashing.
 #[cfg(target_os = "linux")]
 #[test]
 fn the_steps_end_with_the_window_that_reads_them_and_so_does_candle() {
@@ -194,7 +194,7 @@ fn the_steps_end_with_the_window_that_reads_them_and_so_does_candle() {
     stdout.read_to_string(&mut rest).expect("it ends");
     assert_eq!(child.wait().expect("it ends").code(), Some(130), "{rest}");
     assert!(!rest.contains("report"), "{rest}");
-    // An orphan that nobody waits for has no command line any more.
+    // An orphan that is not reaped has no command line any more.
     let command_line = Path::new("/proc").join(candle).join("cmdline");
     let is_gone = || fs::read(&command_line).map_or(true, |line| line.is_empty());
     let began = Instant::now();

@@ -1,5 +1,5 @@
-//! Files and chats made to fill the memory, to take for ever or to overflow the stack: the app lives, says why, has
-//! imported nothing where it refuses, and goes on.
+//! Adversarial files and chats that try to exhaust memory, run forever or overflow the stack: the app survives, reports
+//! the reason, imports nothing that it refuses, and goes on.
 
 use std::fmt::Write as _;
 use std::process::Child;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::*;
 
-/// Bytes of a file that names nothing but empty things.
+/// Bytes of a file that lists only empty items.
 const LARGE: usize = 40 << 20;
 
 struct Home {
@@ -59,7 +59,7 @@ impl Home {
         listed.iter().map(|chat| chat["title"].clone()).collect()
     }
 
-    /// A chat that has nothing against it.
+    /// Makes a valid chat.
     fn honest(&self) -> PathBuf {
         let message = json!({ "sender": "human", "text": "How heavy?" });
         let chats = json!([{ "uuid": "honest", "name": "Honest", "chat_messages": [message] }]);
@@ -67,13 +67,13 @@ impl Home {
     }
 }
 
-/// As often as it fits.
+/// Repeats `part` as often as it fits.
 fn filled(before: &str, part: &str, last: &str, after: &str) -> String {
     let parts = part.repeat(LARGE / part.len());
     [before, &parts, last, after].concat()
 }
 
-/// A chat of ChatGPT whose only message has this content.
+/// Makes a chat of ChatGPT whose only message has this content.
 fn chatgpt(content: &str) -> [String; 2] {
     let before = format!(
         "[{{\"title\":\"Bomb\",\"mapping\":{{\"a\":{{\"id\":\"a\",\"message\":{{\"author\":{{\"role\":\"assistant\"}},\
@@ -82,7 +82,7 @@ fn chatgpt(content: &str) -> [String; 2] {
     [before, "]}}}}}]".to_owned()]
 }
 
-/// An answer with children, of which each is an answer.
+/// Makes an answer with children, each of which is an answer.
 fn children(length: usize, count: usize) -> String {
     let node = |id: &str, parent: Value, text: String, children: Vec<String>| {
         let content = json!({ "content_type": "text", "parts": [text] });
@@ -100,7 +100,7 @@ fn children(length: usize, count: usize) -> String {
     json!([{ "title": "Bomb", "mapping": mapping }]).to_string()
 }
 
-/// One answer behind the other.
+/// Makes a chain of answers.
 fn chain(count: usize) -> String {
     let mut text = String::from("[{\"title\":\"Bomb\",\"mapping\":{");
     for at in 0..count {
@@ -118,7 +118,7 @@ fn chain(count: usize) -> String {
     text + "}}]"
 }
 
-/// Names and contents of files that once took gigabytes or hours.
+/// Returns names and contents of files that once took gigabytes or hours.
 fn bombs() -> Vec<(&'static str, &'static str, String)> {
     let [thoughts, thoughts_end] = chatgpt("\"content_type\":\"thoughts\",\"thoughts\"");
     let [parts, parts_end] = chatgpt("\"content_type\":\"text\",\"parts\"");
@@ -196,7 +196,7 @@ fn a_file_that_fills_the_memory_ends_its_reader_alone() {
     });
 }
 
-/// A formula that defines what repeats itself, of which each answer once ended the app or took a gigabyte.
+/// Returns self-repeating formulas, each of which once crashed the app or took a gigabyte.
 fn formulas() -> Vec<String> {
     let nested = |first: usize, second: usize, third: usize, length: usize| {
         format!(
@@ -258,7 +258,7 @@ fn a_chat_that_is_made_to_harm_is_exported_like_any_other() {
     );
 }
 
-/// An export whose one chat has much that is not read. It is one chat, so that nothing is known of it for long.
+/// Makes an export whose one chat has much skipped content, so that its result takes long.
 #[cfg(unix)]
 fn slow(home: &Home) -> PathBuf {
     let skipped = "0,".repeat(100 << 20);
@@ -274,7 +274,7 @@ fn signal(child: &Child, name: &str) {
     assert!(sent.is_ok_and(|status| status.success()));
 }
 
-/// A process has limits of all that it could take.
+/// Checks that a process has limits on all resources.
 #[cfg(target_os = "linux")]
 #[track_caller]
 fn limited(process: &str) {
@@ -290,7 +290,7 @@ fn limited(process: &str) {
 #[cfg(target_os = "linux")]
 #[test]
 fn ctrl_c_ends_a_busy_reader_at_once_and_so_does_the_end_of_its_parent() {
-    /// The processes that this one has started.
+    /// Returns the processes that this one has started.
     fn children(parent: u32) -> Vec<String> {
         let list = fs::read_to_string(format!("/proc/{parent}/task/{parent}/children"));
         let list = list.unwrap_or_default();
@@ -355,7 +355,7 @@ fn what_is_no_file_is_not_opened() {
     }
 }
 
-/// Temporary chats are to be in no file.
+/// Checks that no file holds an image of the memory, as temporary chats must be in no file.
 #[cfg(target_os = "linux")]
 #[test]
 fn nothing_leaves_an_image_of_its_memory() {

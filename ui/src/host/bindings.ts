@@ -6,93 +6,99 @@ import { invoke as __TAURI_INVOKE, Channel } from "@tauri-apps/api/core";
 
 /** Commands */
 export const commands = {
-	/**  Asked before anything else: while there is a problem there are no chats to ask for. */
+	/**  Returns the state of the start. The page calls it first: while there is a problem there are no chats. */
 	startup: () => __TAURI_INVOKE<StartState>("startup"),
 	retryStart: () => __TAURI_INVOKE<StartState>("retry_start"),
-	/**  Puts a copy in the place of a database that does not open, which is kept. */
+	/**  Replaces a database that does not open with a copy. The database is kept. */
 	restoreCopy: (copy: string) => __TAURI_INVOKE<StartState>("restore_copy", { copy }),
-	/**  Begins an empty database in the place of one that does not open, which is kept. */
+	/**  Replaces a database that does not open with an empty one. The database is kept. */
 	startEmpty: () => __TAURI_INVOKE<StartState>("start_empty"),
 	openDamaged: () => __TAURI_INVOKE<StartState>("open_damaged"),
-	/**  Whether a disk that was full is so no more. */
+	/**  Returns whether space is free again on a disk that was full. */
 	hasRoom: () => __TAURI_INVOKE<boolean>("has_room"),
 	showDataFolder: () => __TAURI_INVOKE<null>("show_data_folder"),
 	quit: () => __TAURI_INVOKE<null>("quit"),
-	/**  The latest subscriber gets the events from now on. */
+	/**  Subscribes to the events. Only the latest subscriber gets them. */
 	subscribe: (channel: Channel<HostEvent>) => __TAURI_INVOKE<null>("subscribe", { channel }),
 	snapshot: () => __TAURI_INVOKE<Snapshot>("snapshot"),
 	openChat: (id: ChatId) => __TAURI_INVOKE<ChatView>("open_chat", { id }),
 	send: (id: ChatId | null, text: string, thinking: boolean) => __TAURI_INVOKE<ChatView>("send", { id, text, thinking }),
-	/**  Sends the first message of the queue, as `text`: `rest` is the queue from now on, and the draft stays. */
+	/**  Sends the first message of the queue, as `text`; `rest` becomes the queue, and the draft stays. */
 	sendQueued: (id: ChatId, text: string, thinking: boolean, rest: QueuedMessage[]) => __TAURI_INVOKE<ChatView>("send_queued", { id, text, thinking, rest }),
 	regenerate: (message: MessageId, thinking: boolean, length: LengthWish | null) => __TAURI_INVOKE<ChatView>("regenerate", { message, thinking, length }),
 	deleteMessage: (message: MessageId) => __TAURI_INVOKE<ChatView>("delete_message", { message }),
-	/**  Deleted messages of other chats, which can be restored. */
+	/**  Returns deleted messages of other chats, which can be restored. */
 	deletedMessages: () => __TAURI_INVOKE<DeletedMessage[]>("deleted_messages"),
 	restoreMessage: (message: MessageId) => __TAURI_INVOKE<string>("restore_message", { message }),
 	/**  Makes a new chat of the branch up to this message. */
 	forkChat: (message: MessageId) => __TAURI_INVOKE<ChatView>("fork_chat", { message }),
 	answerNow: (id: ChatId) => __TAURI_INVOKE<null>("answer_now", { id }),
 	continueAnswer: (message: MessageId) => __TAURI_INVOKE<ChatView>("continue_answer", { message }),
-	/**  `answer`: the edited question is answered, with thinking or without. */
+	/**  Edits a message. `answer`: answers the edited question, with thinking or without. */
 	editMessage: (message: MessageId, text: string, answer: boolean | null) => __TAURI_INVOKE<ChatView>("edit_message", { message, text, answer }),
 	showSibling: (message: MessageId) => __TAURI_INVOKE<ChatView>("show_sibling", { message }),
 	stop: (id: ChatId) => __TAURI_INVOKE<null>("stop", { id }),
 	renameChat: (id: ChatId, title: string) => __TAURI_INVOKE<ChatSummary>("rename_chat", { id, title }),
-	/**  What was done, as undo names it; so do the others that return a text. */
+	/**  Pins or unpins chats. Returns the label for undo, like the other commands that return a text. */
 	pinChats: (ids: ChatId[], pinned: boolean) => __TAURI_INVOKE<string>("pin_chats", { ids, pinned }),
 	archiveChats: (ids: ChatId[], archived: boolean) => __TAURI_INVOKE<string>("archive_chats", { ids, archived }),
-	/**  Without a folder: out of theirs. */
+	/**  Moves chats into a folder; none: out of theirs. */
 	moveChats: (ids: ChatId[], folder: FolderId | null) => __TAURI_INVOKE<string>("move_chats", { ids, folder }),
 	deleteChats: (ids: ChatId[]) => __TAURI_INVOKE<string>("delete_chats", { ids }),
 	restoreChats: (ids: ChatId[]) => __TAURI_INVOKE<string>("restore_chats", { ids }),
-	/**  The deleted chats that can be restored. */
+	/**  Returns the deleted chats that can be restored. */
 	bin: () => __TAURI_INVOKE<ChatSummary[]>("bin"),
-	/**  Removes chats of the bin, which cannot be undone. */
+	/**  Purges chats of the bin, which cannot be undone. */
 	deleteForGood: (ids: ChatId[]) => __TAURI_INVOKE<null>("delete_for_good", { ids }),
 	createFolder: (name: string, chats: ChatId[]) => __TAURI_INVOKE<FolderId>("create_folder", { name, chats }),
 	renameFolder: (id: FolderId, name: string) => __TAURI_INVOKE<null>("rename_folder", { id, name }),
 	deleteFolder: (id: FolderId) => __TAURI_INVOKE<string>("delete_folder", { id }),
 	moveFolder: (id: FolderId, to: number) => __TAURI_INVOKE<null>("move_folder", { id, to }),
 	collapseFolder: (id: FolderId, collapsed: boolean) => __TAURI_INVOKE<null>("collapse_folder", { id, collapsed }),
-	/**  It is in memory alone, and there before its first message, so that its draft is, too. */
+	/**
+	 *  Creates an empty temporary chat. It is in memory only, and exists before its first message, so that its draft is in
+	 *  memory, too.
+	 */
 	beginTemporaryChat: () => __TAURI_INVOKE<ChatView>("begin_temporary_chat"),
-	/**  The chat as it goes on on the disk. */
+	/**  Copies a temporary chat to the disk. Returns the saved chat. */
 	keepChat: (id: ChatId) => __TAURI_INVOKE<ChatSummary>("keep_chat", { id }),
-	/**  None: there is nothing to undo. */
+	/**  Undoes the last change; none if there is nothing to undo. */
 	undo: () => __TAURI_INVOKE<Undone | null>("undo"),
-	/**  None: there is nothing to do again. */
+	/**  Redoes the last undone change; none if there is nothing to redo. */
 	redo: () => __TAURI_INVOKE<Undone | null>("redo"),
 	search: (query: string) => __TAURI_INVOKE<SearchAnswer>("search", { query }),
-	/**  The messages of a chat that a search has found. */
+	/**  Returns the messages of a chat that a search has found. */
 	searchChat: (query: string, id: ChatId) => __TAURI_INVOKE<SearchHit[]>("search_chat", { query, id }),
-	/**  What is written of the next message of a chat, or of a new one, to be read while the model has nothing else to do. */
+	/**  Prefills the draft of a chat's next message, or of a new chat, in idle time. */
 	readAhead: (id: ChatId | null, text: string, thinking: boolean) => __TAURI_INVOKE<null>("read_ahead", { id, text, thinking }),
 	/**
-	 *  What the next prompt would take of the context, with `text` and `pasted` tokens of texts that go with it; none while
-	 *  no model is open.
+	 *  Returns the tokens that the next prompt would take of the context, with `text` and `pasted` tokens of attached
+	 *  texts; none while no model is open.
 	 */
 	contextUsage: (id: ChatId | null, text: string, pasted: number, thinking: boolean) => __TAURI_INVOKE<ContextUsage | null>("context_usage", { id, text, pasted, thinking }),
-	/**  The number of tokens of each text; none while no model is open. */
+	/**  Returns the number of tokens of each text; none while no model is open. */
 	countTokens: (texts: string[]) => __TAURI_INVOKE<number[] | null>("count_tokens", { texts }),
 	/**  Begins a new chat with a summary of this one. */
 	startSummary: (id: ChatId) => __TAURI_INVOKE<ChatView>("start_summary", { id }),
-	/**  Has the next answer read what this one left out. */
+	/**  Lets the next answer read the parts that this one left out. */
 	readAgain: (message: MessageId) => __TAURI_INVOKE<ChatView>("read_again", { message }),
 	saveDraft: (id: ChatId | null, text: string) => __TAURI_INVOKE<null>("save_draft", { id, text }),
 	savePastes: (id: ChatId | null, pastes: string[]) => __TAURI_INVOKE<null>("save_pastes", { id, pastes }),
 	saveQueue: (id: ChatId, queue: QueuedMessage[]) => __TAURI_INVOKE<null>("save_queue", { id, queue }),
 	saveSettings: (settings: Settings) => __TAURI_INVOKE<Settings>("save_settings", { settings }),
-	/**  None as the id: a new one, whose name gets a number where it is taken. */
+	/**  Saves a preset. Without an id it is a new one, whose name gets a number if it is taken. */
 	savePreset: (id: PresetId | null, preset: PresetContent) => __TAURI_INVOKE<PresetId>("save_preset", { id, preset }),
 	deletePreset: (id: PresetId) => __TAURI_INVOKE<null>("delete_preset", { id }),
-	/**  None as the chat: the next new one. */
+	/**  Chooses the preset of a chat, or of the next new one without a chat. */
 	choosePreset: (id: ChatId | null, preset: ChatPreset) => __TAURI_INVOKE<null>("choose_preset", { id, preset }),
-	/**  Writes presets to a file that the user chooses, whose name is returned; none where the dialog was closed. */
+	/**  Writes presets to a file that the user chooses, and returns its name; none if the dialog was closed. */
 	exportPresets: (ids: PresetId[]) => __TAURI_INVOKE<string | null>("export_presets", { ids }),
-	/**  Adds the presets of a file that the user chooses; none where the dialog was closed. */
+	/**  Adds the presets of a file that the user chooses; none if the dialog was closed. */
 	importPresets: () => __TAURI_INVOKE<ImportedPresets | null>("import_presets"),
-	/**  False when the person closed the picker without a choice. The result comes as `model` events. */
+	/**
+	 *  Lets the person pick a model file and opens it; the result comes as `model` events. Returns false if the picker was
+	 *  closed.
+	 */
 	pickModel: () => __TAURI_INVOKE<boolean>("pick_model"),
 	/**  Opens the model of the last session, which was not opened at the start. */
 	retryModel: () => __TAURI_INVOKE<null>("retry_model"),
@@ -101,22 +107,22 @@ export const commands = {
 	ejectModel: () => __TAURI_INVOKE<null>("eject_model"),
 	/**  Loads the model that was unloaded. */
 	reloadModel: () => __TAURI_INVOKE<null>("reload_model"),
-	/**  The lengths of context that the model can have; none where there is no model. */
+	/**  Returns the lengths of context that the model can have; none if there is no model. */
 	contextOptions: () => __TAURI_INVOKE<ContextOptions | null>("context_options"),
 	/**
-	 *  Compares a model of the models page, or the open one, with an independent program in a child process; how far that is
-	 *  comes as events. False where no model is open.
+	 *  Compares a model of the models page, or the open one, with an independent program in a child process; the progress
+	 *  comes as events. Returns false if no model is open.
 	 */
 	checkModel: (id: string | null) => __TAURI_INVOKE<boolean>("check_model", { id }),
 	stopModelCheck: () => __TAURI_INVOKE<null>("stop_model_check"),
-	/**  The models page as it is; folders are searched again, and what that finds comes as an event. */
+	/**  Returns the present models page; folders are searched again, which ends in an event. */
 	listModels: () => __TAURI_INVOKE<ModelList>("list_models"),
 	/**  Starts or resumes the download of a model of the list. */
 	getModel: (id: string) => __TAURI_INVOKE<null>("get_model", { id }),
-	/**  Starts the download of an address that was typed in. */
+	/**  Starts the download of a typed address. */
 	getAddress: (url: string) => __TAURI_INVOKE<null>("get_address", { url }),
 	pauseDownload: (id: string) => __TAURI_INVOKE<null>("pause_download", { id }),
-	/**  Stops a download, and removes what of it is here. */
+	/**  Stops a download and deletes the partial file. */
 	dropDownload: (id: string) => __TAURI_INVOKE<null>("drop_download", { id }),
 	/**  Opens a model of the list. The result comes as `model` events. */
 	openModel: (id: string) => __TAURI_INVOKE<null>("open_model", { id }),
@@ -124,45 +130,48 @@ export const commands = {
 	showModel: (id: string) => __TAURI_INVOKE<null>("show_model", { id }),
 	/**  Moves a model's file to the trash of the system. */
 	removeModel: (id: string) => __TAURI_INVOKE<null>("remove_model", { id }),
-	/**  The folder that the user chose for downloads; none where the dialog was closed. */
+	/**  Lets the user choose the download folder; none if the dialog was closed. */
 	pickDownloadFolder: () => __TAURI_INVOKE<string | null>("pick_download_folder"),
 	/**
-	 *  Lets the person choose a file, and exports chats to it. How far that is comes as events. False when
-	 *  the dialog was closed without a choice.
+	 *  Lets the person choose a file, and exports chats to it. The progress comes as events. Returns false if the dialog
+	 *  was closed without a choice.
 	 */
 	exportChats: (what: Export) => __TAURI_INVOKE<boolean>("export_chats", { what }),
 	/**
-	 *  Lets the person choose files, and imports the chats in them. How far that is comes as events. False when the dialog was
-	 *  closed without a choice.
+	 *  Lets the person choose files, and imports the chats in them. The progress comes as events. Returns false if the
+	 *  dialog was closed without a choice.
 	 */
 	importChats: () => __TAURI_INVOKE<boolean>("import_chats"),
-	/**  Ends the export, the import or the move that runs. */
+	/**  Cancels the running export, import or move. */
 	cancelTransfer: () => __TAURI_INVOKE<null>("cancel_transfer"),
-	/**  The shown branch of a chat as HTML, for paper. */
+	/**  Returns the shown branch of a chat as HTML, for paper. */
 	chatAsHtml: (id: ChatId, thinking: boolean) => __TAURI_INVOKE<string>("chat_as_html", { id, thinking }),
 	/**  Opens the dialog that prints the page. */
 	printPage: () => __TAURI_INVOKE<null>("print_page"),
-	/**  The copies of the database, and what it was before a restore. They are checked when one is restored. */
+	/**
+	 *  Returns the copies of the database, and databases that were set aside by a restore. They are checked when one is
+	 *  restored.
+	 */
 	listBackups: () => __TAURI_INVOKE<DatabaseCopy[]>("list_backups"),
 	/**  Makes a copy of the database now; returns all of them. */
 	backUp: () => __TAURI_INVOKE<DatabaseCopy[]>("back_up"),
 	/**
-	 *  Puts a copy in the place of the database, which is kept; returns the name under which it is. The page begins again
-	 *  then.
+	 *  Replaces the database with a copy; returns the name under which the database is kept. The page must then be
+	 *  reloaded.
 	 */
 	restoreBackup: (copy: string) => __TAURI_INVOKE<string>("restore_backup", { copy }),
-	/**  Removes a copy of the database, or a database that was set aside, for good; returns those that are left. */
+	/**  Removes a copy of the database, or a database that was set aside, for good; returns the rest. */
 	removeBackup: (copy: string) => __TAURI_INVOKE<DatabaseCopy[]>("remove_backup", { copy }),
 	/**
-	 *  Where the data folder is gone: lets the person choose another one with chats, with which the app starts again. False
-	 *  when the dialog was closed without a choice.
+	 *  If the data folder is gone: lets the person choose another one with chats, with which the app restarts. Returns
+	 *  false if the dialog was closed without a choice.
 	 */
 	chooseDataFolder: () => __TAURI_INVOKE<boolean>("choose_data_folder"),
-	/**  Where the data folder is gone: starts the app again with the folder in which it begins. */
+	/**  If the data folder is gone: restarts the app with the default folder. */
 	beginInDefaultFolder: () => __TAURI_INVOKE<null>("begin_in_default_folder"),
 	/**
-	 *  Lets the person choose a folder, and moves the data there. How far that is comes as events; at the end the app starts
-	 *  again. `keep`: the old folder stays as it is. False when the dialog was closed without a choice.
+	 *  Lets the person choose a folder, and moves the data there. The progress comes as events; at the end the app
+	 *  restarts. `keep`: the old folder stays as it is. Returns false if the dialog was closed without a choice.
 	 */
 	moveDataFolder: (keep: boolean) => __TAURI_INVOKE<boolean>("move_data_folder", { keep }),
 	openLink: (url: string) => __TAURI_INVOKE<null>("open_link", { url }),
@@ -180,9 +189,9 @@ export const settingNames = {"contextLength":"Context","defaultPreset":"Preset f
 export const slashCommands = [{"name":"new","argument":null,"does":"Start a new chat","place":"both"},{"name":"clear","argument":null,"does":"Start over with an empty chat","place":"both"},{"name":"temp","argument":null,"does":"Start a chat that is never written to disk","place":"both"},{"name":"think","argument":"[MESSAGE]","does":"Think before answering","place":"both"},{"name":"no_think","argument":"[MESSAGE]","does":"Answer without thinking","place":"both"},{"name":"regenerate","argument":"[shorter|longer|thinking|no thinking]","does":"Write the last answer again","place":"both"},{"name":"continue","argument":null,"does":"Go on with the last answer","place":"both"},{"name":"summarize","argument":null,"does":"Start a new chat with a summary of this one","place":"both"},{"name":"export","argument":"[FILE]","does":"Write this chat to a file","place":"both"},{"name":"model","argument":"[NAME]","does":"Show the models, or open one by its name","place":"both"},{"name":"status","argument":null,"does":"Show the model, the device and the context in use","place":"both"},{"name":"theme","argument":"system|light|dark","does":"Change the colours","place":"window"},{"name":"settings","argument":null,"does":"Open the settings","place":"window"},{"name":"help","argument":null,"does":"List the commands and the keys","place":"both"},{"name":"quit","argument":null,"does":"Leave","place":"terminal"}] as const;
 
 /* Types */
-/**  Which of the two results are right. */
+/**  Verdict on the two results. */
 export type Agreement = 
-/**  Both are as near to the exact result as rounding allows. */
+/**  Both are as close to the exact result as rounding allows. */
 "agree" | 
 /**  Only candle is. */
 "engine_differs" | 
@@ -352,7 +361,7 @@ export type ChatSummary = {
 	purgeAt: number | null,
 };
 
-/**  Something that takes a while, as the page shows it. */
+/**  A long-running transfer, for display. */
 export type ChatTransfer = {
 	kind: TransferKind,
 	state: TransferState,
@@ -372,27 +381,27 @@ export type ChatView = {
 	preset: ChatPreset | null,
 };
 
-/**  How far logits are from the exact ones. */
+/**  Distance of logits from the exact ones. */
 export type CheckDistance = {
-	/**  Relative error; none where it is NaN. */
+	/**  Relative error; none if it is NaN. */
 	relativeError: number | null,
-	/**  Mean KL divergence in nats; none where it is NaN. */
+	/**  Mean KL divergence in nats; none if it is NaN. */
 	meanKl: number | null,
 	/**  Share of the positions whose likeliest token is the same, from 0 to 1. */
 	top1: number | null,
 };
 
-/**  What a check found, as the card shows it. */
+/**  Report of a check, as the card shows it. */
 export type CheckReport = {
-	/**  Which of the results are right. */
+	/**  Verdict on the results. */
 	verdict: Agreement,
 	/**  The device on which the engine ran. */
 	deviceName: string,
 	/**  Tokens of the text. */
 	tokens: number,
-	/**  The engine as the user runs it, compared with the exact result. */
+	/**  Distance of the engine, as the user runs it, from the exact result. */
 	engine: CheckDistance,
-	/**  candle, compared with the exact result. */
+	/**  Distance of candle from the exact result. */
 	candle: CheckDistance,
 };
 
@@ -404,21 +413,21 @@ export type ContextOption = {
 	kvF16Bytes: number,
 	/**  Memory of a full KV cache in q8_0, in bytes. */
 	kvQ8Bytes: number,
-	/**  Whether it is longer than the model was trained for, so that YaRN is applied. */
+	/**  True if it is longer than the model was trained for, so that YaRN is applied. */
 	stretched: boolean,
-	/**  Whether it fits in the free memory with a KV cache in f16. */
+	/**  True if it fits in the free memory with a KV cache in f16. */
 	fitsF16: boolean,
-	/**  The same with one in q8_0. */
+	/**  True if it fits with one in q8_0. */
 	fitsQ8: boolean,
 };
 
-/**  The lengths to choose from. */
+/**  Lengths of the context to choose from. */
 export type ContextOptions = {
-	/**  The shortest first, the one that is set among them. */
+	/**  Lengths in ascending order, including the current one. */
 	lengths: ContextOption[],
-	/**  What is used where none is set, with a KV cache in f16. */
+	/**  Default with a KV cache in f16. */
 	automaticF16: ContextOption,
-	/**  The same with one in q8_0. */
+	/**  Default with one in q8_0. */
 	automaticQ8: ContextOption,
 };
 
@@ -525,7 +534,7 @@ secondsLeft: number | null } |
 done: number; 
 /**  Bytes of the file. */
 total: number | null; 
-/**  Why, in a sentence. */
+/**  Reason, in a sentence. */
 message: string; 
 /**  Seconds from the failure to the next try. */
 seconds: number } | 
@@ -547,7 +556,7 @@ total: number | null } |
 done: number; 
 /**  Bytes of the file. */
 total: number | null; 
-/**  Why, in a sentence. */
+/**  Reason, in a sentence. */
 message: string };
 
 /**  Text that is not sent yet. */
@@ -560,13 +569,13 @@ export type Draft = {
 	queue: QueuedMessage[],
 };
 
-/**  What to export, and how. */
+/**  Parameters of an export. */
 export type Export = {
-	/**  `None`: all that are kept. */
+	/**  Chats to export; `None`: all stored ones. */
 	chats: ChatId[] | null,
 	format: Format,
 	thinking: boolean,
-	/**  What the file is to be called, without its extension; `None`: as what is in it. */
+	/**  Name of the file, without its extension; `None`: derived from the content. */
 	name?: string | null,
 };
 
@@ -646,21 +655,21 @@ export type Format =
 /**  The shown branches, as one page that looks like the app. */
 "html";
 
-/**  What the host tells the page without being asked. */
+/**  Events from the host to the page. */
 export type HostEvent = ChatEvent | ShellEvent;
 
-/**  What an import has brought. */
+/**  Result of an import. */
 export type Imported = {
-	/**  In sentences. */
+	/**  Description in sentences. */
 	message: string,
-	/**  Whether anything was added, which can be undone. */
+	/**  True if anything was added, which can be undone. */
 	added: boolean,
 };
 
-/**  What an import has added. */
+/**  Result of an import. */
 export type ImportedPresets = {
 	ids: PresetId[],
-	/**  What of another app's preset has no place here. */
+	/**  Parts of another app's preset that have no counterpart here. */
 	leftOut: string[],
 };
 
@@ -732,36 +741,36 @@ export type MessageState =
 /**  It failed. */
 "failed";
 
-/**  How far a check is. */
+/**  Progress of a check. */
 export type ModelCheck = 
-/**  It is under way. */
+/**  It is running. */
 { state: "running"; 
-/**  What is being computed. */
+/**  Current step. */
 step: ModelCheckStep; 
-/**  Tokens of the text that were read in this step. */
+/**  Tokens of the text that this step has read. */
 done: number; 
 /**  Tokens of the text. */
 total: number } | 
-/**  It is done. */
+/**  It is complete. */
 { state: "done"; 
-/**  What it found. */
+/**  Its report. */
 report: CheckReport } | 
-/**  It could not be done. */
+/**  It failed. */
 { state: "failed"; 
-/**  Why, in a sentence. */
+/**  Reason, in a sentence. */
 message: string } | 
 /**  The user stopped it. */
 { state: "stopped" };
 
-/**  What a check computes at the moment. */
+/**  Steps of a check. */
 export type ModelCheckStep = 
 /**  candle loads the model. */
 "loading" | 
-/**  The text by candle. */
+/**  candle evaluates the text. */
 "candle" | 
-/**  The text in exact arithmetic. */
+/**  The engine evaluates the text in exact arithmetic. */
 "exact" | 
-/**  The text as the user runs the model. */
+/**  The engine evaluates the text as the user runs the model. */
 "engine";
 
 /**  A model on the models page: known, found on this computer, opened before, or being downloaded. */
@@ -898,7 +907,7 @@ export type ModelView = {
 	error: Failure | null,
 };
 
-/**  What the page shows of a check. */
+/**  Result of a check, for the page. */
 export type NetworkCheck = 
 /**  The sockets were counted. */
 { type: "counted"; processes: ProcessSockets[] } | 
@@ -913,15 +922,15 @@ export type Omitted = {
 	thinking: number,
 };
 
-/**  What a setting is, whatever the settings say. */
+/**  Value that overrides a setting. */
 export type Override = {
-	/**  The flag or the variable. */
+	/**  Flag or variable. */
 	by: string,
-	/**  The value that it gives. */
+	/**  Its value. */
 	value: string,
 };
 
-/**  The settings that the window cannot change in this session. */
+/**  Settings that the window cannot change in this session. */
 export type Overrides = {
 	device: Override | null,
 	threads: Override | null,
@@ -949,32 +958,32 @@ export type PresetContent = {
 /**  Id of a preset. */
 export type PresetId = number;
 
-/**  How a process belongs to the app. */
+/**  Role of a process in the app. */
 export type ProcessRole = 
-/**  It is the app. */
+/**  The app itself. */
 "app" | 
-/**  The program that downloads, which is started only when the user asks for a download. */
+/**  The program that downloads, which is started only when the user requests a download. */
 "download" | 
-/**  It draws the window. */
+/**  The renderer of the window. */
 "web-view" | 
-/**  Another that was started by the app, or by one of these. */
+/**  Another process that was started by the app, or by one of these. */
 "other";
 
 /**  The open sockets of a process. */
 export type ProcessSockets = {
 	pid: number,
-	/**  Of its program. */
+	/**  Name of its program. */
 	name: string,
 	role: ProcessRole,
-	/**  Whether the system let the app see its sockets. */
+	/**  True if the system let the app see its sockets. */
 	readable: boolean,
-	/**  Those of a network, such as `TCP 10.0.0.2:51234 to 18.4.5.6:443`. */
+	/**  Network sockets, such as `TCP 10.0.0.2:51234 to 18.4.5.6:443`. */
 	network: string[],
-	/**  Those to other programs on this computer. */
+	/**  Number of sockets to other programs on this computer. */
 	local: number,
-	/**  Those to the kernel itself, which reports changes by them. */
+	/**  Number of sockets to the kernel itself, which reports changes by them. */
 	kernel: number,
-	/**  Those in no table: they lead nowhere. */
+	/**  Number of sockets in no table: they are not connected. */
 	unconnected: number,
 };
 
@@ -1124,33 +1133,33 @@ export type Settings = {
 	downloadFolder: string | null,
 };
 
-/**  What the shell itself tells the page. */
+/**  Events from the shell itself. */
 export type ShellEvent = 
 /**  The models page has changed. */
 { type: "models"; list: ModelList } | 
-/**  A download has come further; none: it is not in the list any more. */
+/**  Progress of a download; none if it is no longer in the list. */
 { type: "download"; id: string; download: DownloadState | null } | 
-/**  A download is whole and verified. */
+/**  A download is complete and verified. */
 { type: "downloaded"; id: string; file: string; 
-/**  Whether the app opens it by itself, because no model of the user's was open. */
+/**  True if the app opens it by itself, because no model of the user was open. */
 opens: boolean } | 
-/**  A check of the open model has come further. */
+/**  Progress of a check of the open model. */
 { type: "modelCheck"; check: ModelCheck } | 
-/**  An export, an import or a move of the data folder has come further. */
+/**  Progress of an export, an import or a move of the data folder. */
 { type: "transfer"; transfer: ChatTransfer } | 
-/**  A file is held over the window. */
+/**  A file is dragged over the window. */
 { type: "dragging"; over: boolean };
 
-/**  Everything that the page needs to draw itself at start. */
+/**  Initial state of the page. */
 export type Snapshot = {
 	version: string,
 	dataFolder: string,
-	/**  Why the data folder cannot be moved, where it cannot. */
+	/**  Reason for which the data folder cannot be moved, if any. */
 	dataFolderFixed: string | null,
 	logFile: string,
-	/**  The most threads that may be set. */
+	/**  Maximum number of threads that may be set. */
 	maxThreads: number,
-	/**  Settings that have no effect, because a flag or the environment goes before them. */
+	/**  Settings without effect, because a flag or the environment has precedence. */
 	overrides: Overrides,
 } & ChatSnapshot;
 
@@ -1173,22 +1182,22 @@ secondsLeft: number | null } |
 /**  Generates the answer. */
 { name: "writing" };
 
-/**  What is wrong, and what can be done about it. */
+/**  Problem at the start, and its remedies. */
 export type StartProblem = {
 	kind: StartProblemKind,
 	message: string,
 	folder: string,
-	/**  Those that are whole, the newest first. */
+	/**  Undamaged copies, the newest first. */
 	copies: DatabaseCopy[],
-	/**  The name that the database would get; none where there is none, or another in its place would not help. */
+	/**  Name under which the database would be kept; none if there is none, or replacing it would not help. */
 	keptAs: string | null,
-	/**  The database is damaged in a part that opening does not read, and can be used as it is. */
+	/**  True if the database is damaged in a part that opening does not read, and can be used as it is. */
 	opens: boolean,
 };
 
 /**
- *  Why the app did not start. `InUse`: another Goldcrest has the data folder; `Held`: another
- *  program has the database.
+ *  Reasons for which the app did not start. `InUse`: another Goldcrest has the data folder; `Held`: another program has
+ *  the database.
  */
 export type StartProblemKind = "damaged" | "missing" | "newer" | "foreign" | "unreadable" | "read-only" | "folder-not-writable" | "held" | "disk-full" | "in-use" | 
 /**  An import from the command line has the data folder. */
@@ -1196,7 +1205,7 @@ export type StartProblemKind = "damaged" | "missing" | "newer" | "foreign" | "un
 /**  The data folder is on a disk that is not connected. */
 "folder-missing" | "other";
 
-/**  Whether there is a snapshot to ask for. */
+/**  State of the start: whether there is a snapshot. */
 export type StartState = { type: "ready" } | {
 	type: "problem",
 } & StartProblem;
@@ -1271,15 +1280,15 @@ export type TransferKind = "export" | "import" | "move";
 export type TransferState = 
 /**  The fraction done, 0 to 1. */
 ({ name: "running"; done: number }) & { chats?: never; file?: never; message?: never; note?: never } | 
-/**  The chats are in this file. */
+/**  The chats were written to this file. */
 ({ name: "exported"; file: string; chats: number; 
-/**  A sentence on those that cannot be imported again. */
+/**  Sentence about the chats that cannot be imported again. */
 note: string | null }) & { done?: never; message?: never } | {
 	name: "imported",
 } & Imported | 
-/**  The app starts again with the new folder. */
+/**  The app restarts with the new folder. */
 ({ name: "moved" }) & { chats?: never; done?: never; file?: never; message?: never; note?: never } | ({ name: "cancelled" }) & { chats?: never; done?: never; file?: never; message?: never; note?: never } | ({ name: "failed"; message: string }) & { chats?: never; done?: never; file?: never; note?: never } | 
-/**  It did not begin. Another one may be running, and goes on. */
+/**  It did not start. Another one may be running, which goes on. */
 ({ name: "refused"; message: string }) & { chats?: never; done?: never; file?: never; note?: never };
 
 /**  A change that was undone or redone. */

@@ -136,7 +136,7 @@ pub enum DownloadState {
         /// Bytes of the file.
         #[cfg_attr(feature = "specta", specta(type = Option<u32>))]
         total: Option<u64>,
-        /// Why, in a sentence.
+        /// Reason, in a sentence.
         message: String,
         /// Seconds from the failure to the next try.
         #[cfg_attr(feature = "specta", specta(type = u32))]
@@ -168,7 +168,7 @@ pub enum DownloadState {
         /// Bytes of the file.
         #[cfg_attr(feature = "specta", specta(type = Option<u32>))]
         total: Option<u64>,
-        /// Why, in a sentence.
+        /// Reason, in a sentence.
         message: String,
     },
 }

@@ -1,4 +1,4 @@
-//! How long a chat takes to answer that is opened again after a restart of the app.
+//! Time to the first token of a chat that is reopened after a restart of the app.
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -12,20 +12,20 @@ use serde::Serialize;
 use crate::cli::output::CliError;
 use crate::model::EngineModel;
 
-/// The figures of a chat of one length. Times from a question that is sent to the first token of its answer.
+/// Figures of a chat of one length. Times are from a sent question to the first token of its answer.
 #[derive(Debug, Serialize)]
 pub struct Reopening {
     /// Tokens of the prompt.
     pub prompt: usize,
-    /// Seconds where nothing of the chat was kept, and all of it is read.
+    /// Seconds without cached blocks, with prefill of the whole chat.
     pub cold_s: f64,
-    /// Seconds to take the blocks up from the disk and to read what is behind them, when the chat is opened.
+    /// Seconds to restore the blocks from the disk and to prefill the rest, when the chat is opened.
     pub restore_s: f64,
-    /// Seconds when that is done.
+    /// Seconds after that.
     pub reopened_s: f64,
-    /// Tokens of the prompt that were taken up.
+    /// Restored tokens of the prompt.
     pub restored: usize,
-    /// Whether the first token is that of the cold run.
+    /// True if the first token is that of the cold run.
     pub same_token: bool,
     /// Bytes of the chat's blocks.
     pub disk_bytes: u64,
@@ -34,7 +34,7 @@ pub struct Reopening {
 static NEVER: AtomicBool = AtomicBool::new(false);
 const CHAT: ChatId = ChatId(1);
 
-/// `tokens`: of the chat before the question.
+/// Measures a chat with `tokens` tokens before the question.
 pub fn measure(
     model: &ModelChoice,
     options: &ModelOptions,
@@ -45,7 +45,7 @@ pub fn measure(
     let before = first.prompt(&chat(tokens, None))?;
     let cold = first.first_token(&chat(tokens, Some(QUESTION)))?;
     first.keep(&before)?;
-    // Two models may be more than the memory holds.
+    // Two models may exceed the memory.
     drop(first);
 
     let mut second = App::open(model, options, folder.path())?;
@@ -67,10 +67,10 @@ pub fn measure(
 
 const QUESTION: &str = "Which of them matters most, and why?";
 
-/// A question, an answer of `tokens` arbitrary tokens, and what is asked then.
+/// Makes a question, an answer of `tokens` arbitrary tokens, and the next question.
 fn chat(tokens: u32, question: Option<&str>) -> Conversation {
     let mut random = Random::new(1);
-    // Every vocabulary has a token per byte at least.
+    // Every vocabulary has at least one token per byte.
     let ids = (0..tokens).map(|_| u32::from(random.bits().to_le_bytes()[0]));
     let mut messages = vec![
         Turn::new(Role::User, "What is there to know about goldcrests?"),
@@ -96,7 +96,7 @@ struct FirstToken {
     cached: usize,
 }
 
-/// A run of the app, as far as the model is concerned.
+/// A run of the app, reduced to the model.
 struct App {
     model: EngineModel,
 }
@@ -147,7 +147,7 @@ impl App {
         })
     }
 
-    /// Keeps what is there of the chat before the question, as the app does in idle time.
+    /// Saves the chat before the question, as the app does in idle time.
     fn keep(&mut self, before: &Prompt) -> Result<(), CliError> {
         self.model.resume(CHAT, before, &NEVER, &mut |_| {});
         while self.model.work_while_idle(true, &NEVER) {}

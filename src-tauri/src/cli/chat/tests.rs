@@ -5,7 +5,7 @@ use super::*;
 use crate::cli::args::AnswerArgs;
 use crate::demo_model;
 
-/// A chat with the demo model, whose answers have this many tokens at most.
+/// Makes a chat with the demo model, whose answers have at most this many tokens.
 fn short(max_tokens: u32) -> TerminalChat {
     with_context(max_tokens, None)
 }

@@ -1,4 +1,4 @@
-//! Downloads that are refused, dropped, wanted again, or without their folder.
+//! Downloads that are refused, dropped, requested again, or without their folder.
 
 use super::*;
 
@@ -120,7 +120,7 @@ fn a_download_on_a_drive_that_is_not_there_stays() {
     fs::write(&file, stored.to_string()).expect("written");
     let page = Page::at(home);
     let is_listed = |list: &ModelList| list.entries.iter().any(|it| it.id == url);
-    // Long enough for the look at the disk.
+    // Long enough for the check of the disk.
     for _ in 0..20 {
         assert!(is_listed(&page.models.list().expect("a list")));
         std::thread::sleep(Duration::from_millis(10));

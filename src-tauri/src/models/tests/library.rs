@@ -74,7 +74,7 @@ fn the_open_model_is_not_removed() {
     assert!(error.contains("in use"), "{error}");
     let removable = page.models.removable(::models::id_of(&other));
     assert_eq!(removable.expect("it is not"), [other]);
-    // The next message opens it again.
+    // The next message reopens it.
     page.chat.eject_model().expect("ejected");
     let is_ejected = |page: &Page| {
         let model = page.chat.snapshot().expect("a snapshot").model;
@@ -100,7 +100,7 @@ fn a_search_does_not_undo_what_came_while_it_was_under_way() {
         path: page.downloads(),
         depth: 0,
     };
-    // The first search sees nothing, as one that had passed the folder before the file was in it.
+    // The first search finds nothing, like one that had passed the folder before the file was in it.
     let find = Arc::new(move |_: &[PathBuf]| {
         let is_last = answered.lock().expect("not poisoned").recv().is_err();
         if is_last {
@@ -122,7 +122,7 @@ fn a_search_does_not_undo_what_came_while_it_was_under_way() {
     page.events.lock().expect("not poisoned").clear();
     answer.send(()).expect("it is searched");
     drop(answer);
-    // Whether the file was in each list that was sent, the last of which ends the search.
+    // True if the file was in each list that was sent, the last of which ends the search.
     let lists = || -> Vec<(bool, bool)> {
         let events = page.events.lock().expect("not poisoned");
         let lists = events.iter().filter_map(|event| match event {
@@ -196,7 +196,7 @@ fn a_file_that_cannot_be_hashed_is_said_and_its_model_can_be_downloaded() {
     });
 }
 
-/// Waits for such a list, without asking for one.
+/// Waits for such a list, without requesting one.
 #[track_caller]
 fn until_sent(page: &Page, wanted: impl Fn(&ModelList) -> bool) {
     let deadline = Instant::now() + Duration::from_secs(30);
@@ -230,7 +230,7 @@ fn an_estimate_is_made_for_the_threads_that_are_set() {
     page.until(has_estimate);
 }
 
-/// What the list says of the model that newcomers are offered.
+/// Returns the forecast of the model that newcomers are offered.
 fn offered(list: &ModelList) -> ::models::Forecast {
     let forecast = list.entries[0].forecast.clone();
     forecast.expect("its shape is known")
@@ -248,7 +248,7 @@ fn the_context_that_a_forecast_has_does_not_grow_with_a_cache_that_is_empty() {
         .open_model(ModelChoice::File(file.clone()))
         .expect("asked");
     page.opened(Some(&file));
-    // Its own entry has the context that it was opened with, as its card has.
+    // Its own entry has its present context, like its card.
     let list = page.until(|list| {
         let open = list.entries.iter().find(|it| it.file.is_some());
         let forecast = open.and_then(|it| it.forecast.as_ref());
@@ -281,7 +281,7 @@ fn what_fits_is_said_again_when_the_model_was_loaded_or_unloaded() {
 #[test]
 fn a_drive_that_does_not_answer_delays_no_file_on_another_and_no_download() {
     let page = Page::open();
-    // Opening it waits for a writer, as a file does on a network that is gone.
+    // Opening it waits for a writer, like a file on a network that is gone.
     let hung = page.home.path().join("hung.gguf");
     let made = std::process::Command::new("mkfifo").arg(&hung).status();
     assert!(made.expect("run").success());
