@@ -329,7 +329,7 @@ export type ChatSnapshot = {
 	model: ModelView,
 	/**  Unsent draft of a new chat. */
 	newChatDraft: Draft,
-	/**  Returns all presets, in the order of their names. */
+	/**  All presets, in the order of their names. */
 	presets: Preset[],
 	/**  Preset chosen for the next new chat; `None`: that of the settings. */
 	newChatPreset: ChatPreset | null,

@@ -105,7 +105,7 @@ pub struct ChatView {
 pub struct Message {
     /// Its id.
     pub id: MessageId,
-    /// The message that it follows.
+    /// Message that it follows.
     pub parent: Option<MessageId>,
     /// Who wrote it.
     pub role: Role,

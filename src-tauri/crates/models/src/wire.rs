@@ -144,7 +144,7 @@ pub enum DownloadState {
     },
     /// All bytes are here, and their SHA-256 is being computed.
     Verifying {
-        /// Bytes that were read.
+        /// Bytes hashed.
         #[cfg_attr(feature = "specta", specta(type = u32))]
         done: u64,
         /// Bytes of the file.
