@@ -17,6 +17,10 @@ pub enum WeightFormat {
     Q6K,
     /// 8 bits, scale per 32.
     Q8,
+    /// Places in a table of 16 values, scale per 32.
+    IQ4NL,
+    /// Places in the same table, super-blocks of eight scales.
+    IQ4XS,
     /// IEEE half precision.
     F16,
     /// bfloat16.
@@ -39,6 +43,8 @@ impl WeightFormat {
             BlockType::Q4K => WeightFormat::Q4K,
             BlockType::Q5K => WeightFormat::Q5K,
             BlockType::Q6K => WeightFormat::Q6K,
+            BlockType::IQ4NL => WeightFormat::IQ4NL,
+            BlockType::IQ4XS => WeightFormat::IQ4XS,
             BlockType::F32 | BlockType::F16 => WeightFormat::F16,
             BlockType::BF16 => WeightFormat::BF16,
             BlockType::Q4_0
@@ -58,6 +64,8 @@ impl WeightFormat {
             WeightFormat::Q5K => ty == BlockType::Q5K,
             WeightFormat::Q6K => ty == BlockType::Q6K,
             WeightFormat::Q8 => ty == BlockType::Q8_0,
+            WeightFormat::IQ4NL => ty == BlockType::IQ4NL,
+            WeightFormat::IQ4XS => ty == BlockType::IQ4XS,
             WeightFormat::F16 => ty == BlockType::F16,
             WeightFormat::BF16 => ty == BlockType::BF16,
         }
@@ -75,6 +83,8 @@ impl WeightFormat {
             WeightFormat::Q5K => "q5k",
             WeightFormat::Q6K => "q6k",
             WeightFormat::Q8 => "q8",
+            WeightFormat::IQ4NL => "iq4nl",
+            WeightFormat::IQ4XS => "iq4xs",
             WeightFormat::F16 => "f16",
             WeightFormat::BF16 => "bf16",
         }
@@ -87,6 +97,8 @@ impl WeightFormat {
             WeightFormat::Q5K => &[16, 128, 32],
             WeightFormat::Q6K => &[128, 64, 16, 2],
             WeightFormat::Q8 => &[256, 16],
+            WeightFormat::IQ4NL => &[128, 16],
+            WeightFormat::IQ4XS => &[128, 8],
             WeightFormat::F16 | WeightFormat::BF16 => &[512],
         }
     }
@@ -160,9 +172,14 @@ impl WeightFormat {
                 to[2].data.extend(levels.scale.map(i8::cast_unsigned));
                 to[3].data.extend(levels.d.to_le_bytes());
             }
-            WeightFormat::Q8 => {
+            // The file's nibbles lie as `nibbles` packs them.
+            WeightFormat::Q8 | WeightFormat::IQ4NL => {
                 to[0].data.extend(&stored[2..]);
                 to[1].data.extend(&stored[..2]);
+            }
+            WeightFormat::IQ4XS => {
+                to[0].data.extend(&stored[8..]);
+                to[1].data.extend(&stored[..8]);
             }
             WeightFormat::F16 | WeightFormat::BF16 => {}
         }

@@ -69,6 +69,9 @@ fn gemv(cpu: &Cpu, bandwidth: f64) {
         BlockType::Q6K,
         BlockType::Q8_0,
         BlockType::Q5K,
+        BlockType::Q4_0,
+        BlockType::IQ4NL,
+        BlockType::IQ4XS,
         BlockType::F16,
     ] {
         // Far larger than the caches together.
@@ -100,6 +103,8 @@ fn gemm(cpu: &Cpu) {
         (BlockType::Q4K, 2_048, 11_008),
         (BlockType::Q6K, 2_048, 11_008),
         (BlockType::Q8_0, 2_048, 2_048),
+        (BlockType::IQ4NL, 2_048, 2_048),
+        (BlockType::IQ4XS, 2_048, 2_048),
         (BlockType::F16, 2_048, 2_048),
     ] {
         let w = pack(cpu, ty, rows, cols);
@@ -143,7 +148,12 @@ fn attention(cpu: &Cpu) {
 }
 
 fn packing(cpu: &Cpu) {
-    for ty in [BlockType::Q4K, BlockType::Q6K, BlockType::Q8_0] {
+    for ty in [
+        BlockType::Q4K,
+        BlockType::Q6K,
+        BlockType::Q8_0,
+        BlockType::IQ4XS,
+    ] {
         let bytes = noise(ty.row_bytes(2_048).expect("whole blocks") * 16_384);
         let seconds = best_seconds(cpu, || drop(cpu.pack(ty, 16_384, 2_048, &bytes)));
         println!(

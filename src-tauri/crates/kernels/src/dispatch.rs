@@ -203,7 +203,7 @@ pub(crate) const AVX512_SPLIT: Routines = Routines {
 unsafe fn multiply_one_split(row_block: &RowBlockTask, scratch: &mut ProductScratch) {
     // The AVX2 level takes full bytes as signed numbers, whose sums are rounded otherwise.
     let multiply = match row_block.ty {
-        BlockType::Q8_0 => avx512::ROUTINES.multiply,
+        BlockType::Q8_0 | BlockType::IQ4NL | BlockType::IQ4XS => avx512::ROUTINES.multiply,
         _ => avx2::ROUTINES.multiply,
     };
     // SAFETY: the machine has both levels and the row block is packed, by this function's contract.

@@ -95,6 +95,8 @@ pub(crate) unsafe trait Isa: Copy {
     unsafe fn shr(a: Self::W, n: u32) -> Self::W;
     /// Shifts 16-bit units left; the caller masks what crosses bytes.
     unsafe fn shl(a: Self::W, n: u32) -> Self::W;
+    /// The bytes of `table` at the places that the bytes of `places` name, each below 16.
+    unsafe fn look_up(table: &[u8; 16], places: Self::W) -> Self::W;
     /// Adds to each lane the dot product of its four unsigned weights (at most 63) and its four
     /// signed activations (−127..=127).
     unsafe fn dot(acc: Self::I, weights: Self::W, x: Self::W) -> Self::I;

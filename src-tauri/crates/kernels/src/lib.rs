@@ -21,7 +21,8 @@
 //! are packed side by side into a *panel* (`weights/layout`, `weights/pack`): lane r of a vector holds four consecutive
 //! columns of row r, the four activations are the same for all lanes and are broadcast, and each lane accumulates its own
 //! row's sum. There are no horizontal sums, the scales of 16 rows are one vector, and rows missing from the last panel are
-//! zeros. Integers narrower than a byte lie in planes (nibbles, crumbs, bits) that unpack with a shift and a mask. Every
+//! zeros. Integers narrower than a byte lie in planes (nibbles, crumbs, bits) that unpack with a shift and a mask; the
+//! nibbles of IQ4_NL and IQ4_XS are then looked up in a register, and q is the table's byte with 128 added. Every
 //! ggml type is packed without loss in exactly the bytes of the file, and one layout serves every machine. Packing moves
 //! whole planes of 16 rows at once, about as fast as the system clears the pages for them.
 //!

@@ -39,7 +39,7 @@ pub fn encode(ty: BlockType, values: &[f32], out: &mut Vec<u8>) -> Result<(), Er
         BlockType::Q4K | BlockType::Q5K | BlockType::Q6K => k_quants::encode(ty, values, out),
         _ => {
             let tensor = Tensor::from_slice(values, values.len(), &Device::Cpu)?;
-            out.extend_from_slice(&QTensor::quantize(&tensor, dtype(ty))?.data()?);
+            out.extend_from_slice(&QTensor::quantize(&tensor, dtype(ty)?)?.data()?);
         }
     }
     Ok(())
@@ -57,14 +57,14 @@ pub fn decode(ty: BlockType, bytes: &[u8], count: usize) -> Result<Vec<f32>, Err
             ty.name()
         )));
     }
-    let storage = QStorage::from_data(Cow::Borrowed(bytes), &Device::Cpu, dtype(ty))?;
+    let storage = QStorage::from_data(Cow::Borrowed(bytes), &Device::Cpu, dtype(ty)?)?;
     QTensor::new(storage, count)?
         .dequantize(&Device::Cpu)?
         .to_vec1()
 }
 
-fn dtype(ty: BlockType) -> GgmlDType {
-    match ty {
+fn dtype(ty: BlockType) -> Result<GgmlDType, Error> {
+    Ok(match ty {
         BlockType::F32 => GgmlDType::F32,
         BlockType::F16 => GgmlDType::F16,
         BlockType::BF16 => GgmlDType::BF16,
@@ -78,5 +78,8 @@ fn dtype(ty: BlockType) -> GgmlDType {
         BlockType::Q4K => GgmlDType::Q4K,
         BlockType::Q5K => GgmlDType::Q5K,
         BlockType::Q6K => GgmlDType::Q6K,
-    }
+        BlockType::IQ4NL | BlockType::IQ4XS => {
+            return Err(Error::Msg(format!("candle has no {}", ty.name())));
+        }
+    })
 }

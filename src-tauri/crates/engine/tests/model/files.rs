@@ -259,8 +259,8 @@ fn a_type_that_cannot_be_read_is_named_and_the_rest_of_the_file_shown() {
         ("token_embd", "token_embd.weight"),
     ] {
         for (ty, name) in [
-            (23, "IQ4_XS"),
             (21, "IQ3_S"),
+            (22, "IQ2_S"),
             (35, "TQ2_0"),
             (39, "MXFP4"),
             (777, "777"),
@@ -317,14 +317,14 @@ fn an_inspection_counts_tensors_of_any_declared_size() {
             .expect("it is described")
             + 5;
         image[at..at + 8].copy_from_slice(&u64::MAX.to_le_bytes());
-        image[at + 8..at + 12].copy_from_slice(&23u32.to_le_bytes());
+        image[at + 8..at + 12].copy_from_slice(&21u32.to_le_bytes());
     }
     image.resize(image.len() + 96, 0);
     let path = folder.path().join("any.gguf");
     fs::write(&path, image).expect("written");
     let found = Inspection::of(&path, None).expect("a GGUF file");
     assert_eq!(
-        (found.parameters, found.types["IQ4_XS"].bytes),
+        (found.parameters, found.types["IQ3_S"].bytes),
         (u64::MAX, 96)
     );
 }
@@ -355,7 +355,7 @@ fn what_no_model_needs_does_not_decide() {
     let mut image = write::header(fields, &specs);
     let last = image.windows(17).rposition(|it| it == b"rope_freqs.weight");
     let ty_at = last.expect("it is described") + 17 + 4 + 8;
-    image[ty_at..ty_at + 4].copy_from_slice(&23u32.to_le_bytes());
+    image[ty_at..ty_at + 4].copy_from_slice(&21u32.to_le_bytes());
     for tensor in gguf.tensors() {
         let stored = gguf.tensor(&tensor.name).expect("it is listed").bytes;
         image.extend_from_slice(&stored.read().expect("it can be read"));
@@ -375,7 +375,7 @@ fn what_no_model_needs_does_not_decide() {
         .expect("logits");
     assert!(engine.logits(&tokens, true).expect("logits") == expected);
     let found = Inspection::of(&path, None).expect("a GGUF file");
-    assert_eq!((found.problem, found.types["IQ4_XS"].tensors), (None, 1));
+    assert_eq!((found.problem, found.types["IQ3_S"].tensors), (None, 1));
     let shown = found.metadata["general.name"].as_str().expect("a text");
     assert!(
         shown.contains("name") && shown.contains("not UTF-8"),

@@ -416,11 +416,11 @@ fn an_untied_head_must_have_the_shape_of_the_vocabulary() {
     let name = b"\x0d\0\0\0\0\0\0\0output.weight";
     let at = start.windows(name.len()).position(|it| it == name);
     let ty_at = at.expect("it is described") + name.len() + 4 + 2 * 8;
-    file.write_all_at(&23u32.to_le_bytes(), ty_at as u64)
+    file.write_all_at(&21u32.to_le_bytes(), ty_at as u64)
         .expect("written");
     let error = refusal(&path);
     assert!(
-        error.contains("tensor `output.weight`: its type IQ4_XS is not supported"),
+        error.contains("tensor `output.weight`: its type IQ3_S is not supported"),
         "{error}"
     );
 }

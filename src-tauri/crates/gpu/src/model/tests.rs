@@ -186,11 +186,17 @@ fn to_spirv(kernel: &Kernel) -> Result<Vec<u32>, String> {
 
 #[test]
 fn every_kernel_compiles_to_msl() {
-    use BlockType::{BF16, F16, Q4K, Q5K, Q6K, Q8_0};
+    use BlockType::{BF16, F16, IQ4NL, IQ4XS, Q4K, Q5K, Q6K, Q8_0};
     let mut kernels = HashSet::new();
     for kv in [KvType::F32, KvType::F16, KvType::Q8_0] {
         for floats in [false, true] {
-            for types in [[Q4K, Q6K], [Q5K, Q8_0], [F16, F16], [BF16, BF16]] {
+            for types in [
+                [Q4K, Q6K],
+                [Q5K, Q8_0],
+                [IQ4NL, IQ4XS],
+                [F16, F16],
+                [BF16, BF16],
+            ] {
                 let matrices = false;
                 let options = Options {
                     kv,
@@ -225,8 +231,8 @@ fn shared_bytes(kernel: &Kernel) -> u32 {
 /// Drivers with cooperative matrices are rare where tests run.
 #[test]
 fn products_in_cooperative_matrices_compile_to_spirv_and_msl() {
-    use BlockType::{F16, Q4K, Q6K};
-    for types in [[Q4K, Q6K], [F16, F16]] {
+    use BlockType::{F16, IQ4NL, IQ4XS, Q4K, Q6K};
+    for types in [[Q4K, Q6K], [IQ4NL, IQ4XS], [F16, F16]] {
         let kinds = [(16, 32, true), (16, 64, true), (8, 8, true), (8, 32, false)];
         for (edge, subgroup, paired) in kinds {
             let options = Options {

@@ -186,6 +186,10 @@ unsafe impl<const VNNI: bool> Isa for Avx2<VNNI> {
         xor(a: I, b: I) -> I { each!(a, b => _mm256_xor_si256(a, b)) }
         shr(a: I, n: u32) -> I { each!(a => _mm256_srl_epi16(a, _mm_cvtsi32_si128(n.cast_signed()))) }
         shl(a: I, n: u32) -> I { each!(a => _mm256_sll_epi16(a, _mm_cvtsi32_si128(n.cast_signed()))) }
+        look_up(table: &[u8; 16], places: I) -> I {
+            let table = _mm256_broadcastsi128_si256(_mm_loadu_si128(table.as_ptr().cast()));
+            each!(places => _mm256_shuffle_epi8(table, places))
+        }
         dot(acc: I, weights: I, x: I) -> I {
             each!(acc, weights, x => if VNNI {
                 _mm256_dpbusd_avx_epi32(acc, weights, x)

@@ -106,6 +106,10 @@ unsafe impl Isa for Avx512 {
         xor(a: __m512i, b: __m512i) -> __m512i { _mm512_xor_si512(a, b) }
         shr(a: __m512i, n: u32) -> __m512i { _mm512_srl_epi16(a, _mm_cvtsi32_si128(n.cast_signed())) }
         shl(a: __m512i, n: u32) -> __m512i { _mm512_sll_epi16(a, _mm_cvtsi32_si128(n.cast_signed())) }
+        look_up(table: &[u8; 16], places: __m512i) -> __m512i {
+            let table = _mm512_broadcast_i32x4(_mm_loadu_si128(table.as_ptr().cast()));
+            _mm512_shuffle_epi8(table, places)
+        }
         dot(acc: __m512i, weights: __m512i, x: __m512i) -> __m512i { _mm512_dpbusd_epi32(acc, weights, x) }
         add_short(acc: __m512i, short: __m512i) -> __m512i { _mm512_add_epi32(acc, short) }
         dot_bytes(acc: __m512i, weights: __m512i, x: __m512i) -> __m512i { _mm512_dpbusd_epi32(acc, weights, x) }

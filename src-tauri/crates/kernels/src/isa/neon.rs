@@ -235,6 +235,10 @@ unsafe impl<const DOTPROD: bool> Isa for Neon<DOTPROD> {
             let n = vdupq_n_s16(n as i16);
             each!(a => vreinterpretq_u8_u16(vshlq_u16(vreinterpretq_u16_u8(a), n)))
         }
+        look_up(table: &[u8; 16], places: W) -> W {
+            let table = vld1q_u8(table.as_ptr());
+            each!(places => vqtbl1q_u8(table, places))
+        }
         dot(acc: I, weights: W, x: W) -> I { Self::dot_bytes(acc, weights, x) }
         add_short(acc: I, short: I) -> I { each!(acc, short => vaddq_s32(acc, short)) }
         dot_bytes(acc: I, weights: W, x: W) -> I {

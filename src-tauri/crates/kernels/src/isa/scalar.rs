@@ -233,6 +233,10 @@ unsafe impl Isa for Scalar {
         units(a, |u| u << n)
     }
     #[inline(always)]
+    unsafe fn look_up(table: &[u8; 16], places: W) -> W {
+        places.map(|place| table[usize::from(place & 15)])
+    }
+    #[inline(always)]
     unsafe fn dot(acc: I, weights: W, x: W) -> I {
         std::array::from_fn(|i| {
             let product =

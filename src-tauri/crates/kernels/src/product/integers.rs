@@ -151,8 +151,11 @@ pub(crate) unsafe fn multiply<I: Isa, const MR: usize>(
                         first_block: first == 0,
                     };
                     let layout = Layout::of(row_block.ty);
-                    if layout.bytes {
-                        kernel.run::<I, MR, 2, true, 4>();
+                    if layout.full_bytes() {
+                        match layout.halves() {
+                            1 => kernel.run::<I, MR, 1, true, 8>(),
+                            _ => kernel.run::<I, MR, 2, true, 4>(),
+                        }
                         continue;
                     }
                     match (

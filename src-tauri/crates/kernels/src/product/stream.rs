@@ -70,7 +70,7 @@ unsafe fn stream<I: Isa, F: QuantFormat>(
 ) {
     let layout = F::LAYOUT;
     let halves = layout.halves();
-    let run = if I::SHORT && !layout.bytes {
+    let run = if I::SHORT && !layout.full_bytes() {
         layout.short_run()
     } else {
         8 / halves
@@ -105,13 +105,13 @@ unsafe fn stream<I: Isa, F: QuantFormat>(
                             let mut part = I::zero_i();
                             for v in first..first + run {
                                 let quad = I::splat_quad(bytes.add(v * 4));
-                                part = if layout.bytes {
+                                part = if layout.full_bytes() {
                                     I::dot_bytes(part, w[v], quad)
                                 } else {
                                     I::dot_short(part, w[v], quad)
                                 };
                             }
-                            acc = if layout.bytes || !I::SHORT {
+                            acc = if layout.full_bytes() || !I::SHORT {
                                 part
                             } else {
                                 I::add_short(acc, part)

@@ -1,8 +1,8 @@
 //! The ggml block formats.
 //!
 //! Every quantised format stores small unsigned integers in groups of 16 or 32, with a scale and in some formats a minimum
-//! for each group. [`Levels`] is a block unpacked to these: dequantisation starts from it, and the tests of packing compare
-//! with it.
+//! for each group. In IQ4_NL and IQ4_XS the integer is a place in a fixed table of signed bytes. [`Levels`] is a block
+//! unpacked to integers: dequantisation starts from it, and the tests of packing compare with it.
 
 use half::f16;
 
@@ -23,11 +23,27 @@ pub enum BlockType {
     Q4K,
     Q5K,
     Q6K,
+    IQ4NL,
+    IQ4XS,
 }
+
+/// The values of the 16 nibbles of IQ4_NL and IQ4_XS, with 128 added.
+pub(crate) const IQ4_VALUES: [u8; 16] = {
+    let signed: [i8; 16] = [
+        -127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113,
+    ];
+    let mut values = [0; 16];
+    let mut i = 0;
+    while i < 16 {
+        values[i] = signed[i].cast_unsigned() ^ 0x80;
+        i += 1;
+    }
+    values
+};
 
 impl BlockType {
     /// Every type, in ggml's order.
-    pub const ALL: [BlockType; 13] = [
+    pub const ALL: [BlockType; 15] = [
         BlockType::F32,
         BlockType::F16,
         BlockType::Q4_0,
@@ -40,6 +56,8 @@ impl BlockType {
         BlockType::Q4K,
         BlockType::Q5K,
         BlockType::Q6K,
+        BlockType::IQ4NL,
+        BlockType::IQ4XS,
         BlockType::BF16,
     ];
 
@@ -58,6 +76,8 @@ impl BlockType {
             12 => BlockType::Q4K,
             13 => BlockType::Q5K,
             14 => BlockType::Q6K,
+            20 => BlockType::IQ4NL,
+            23 => BlockType::IQ4XS,
             30 => BlockType::BF16,
             _ => return None,
         })
@@ -78,6 +98,8 @@ impl BlockType {
             BlockType::Q4K => 12,
             BlockType::Q5K => 13,
             BlockType::Q6K => 14,
+            BlockType::IQ4NL => 20,
+            BlockType::IQ4XS => 23,
             BlockType::BF16 => 30,
         }
     }
@@ -90,10 +112,14 @@ impl BlockType {
             | BlockType::Q4_1
             | BlockType::Q5_0
             | BlockType::Q5_1
-            | BlockType::Q8_0 => 32,
-            BlockType::Q2K | BlockType::Q3K | BlockType::Q4K | BlockType::Q5K | BlockType::Q6K => {
-                256
-            }
+            | BlockType::Q8_0
+            | BlockType::IQ4NL => 32,
+            BlockType::Q2K
+            | BlockType::Q3K
+            | BlockType::Q4K
+            | BlockType::Q5K
+            | BlockType::Q6K
+            | BlockType::IQ4XS => 256,
         }
     }
 
@@ -102,13 +128,14 @@ impl BlockType {
         match self {
             BlockType::F32 => 4,
             BlockType::F16 | BlockType::BF16 => 2,
-            BlockType::Q4_0 => 18,
+            BlockType::Q4_0 | BlockType::IQ4NL => 18,
             BlockType::Q4_1 => 20,
             BlockType::Q5_0 => 22,
             BlockType::Q5_1 => 24,
             BlockType::Q8_0 => 34,
             BlockType::Q2K => 84,
             BlockType::Q3K => 110,
+            BlockType::IQ4XS => 136,
             BlockType::Q4K => 144,
             BlockType::Q5K => 176,
             BlockType::Q6K => 210,
@@ -131,6 +158,8 @@ impl BlockType {
             BlockType::Q4K => "Q4_K",
             BlockType::Q5K => "Q5_K",
             BlockType::Q6K => "Q6_K",
+            BlockType::IQ4NL => "IQ4_NL",
+            BlockType::IQ4XS => "IQ4_XS",
         }
     }
 
@@ -157,7 +186,7 @@ impl BlockType {
             BlockType::Q4_0 => 8,
             BlockType::Q5_0 => 16,
             BlockType::Q6K => 32,
-            BlockType::Q8_0 => 128,
+            BlockType::Q8_0 | BlockType::IQ4NL | BlockType::IQ4XS => 128,
             _ => 0,
         }
     }
@@ -261,6 +290,22 @@ impl Levels {
                 }
                 self.sixes_k(b);
             }
+            BlockType::IQ4NL => {
+                self.d = half(b, 0);
+                self.nibbles_32(&b[2..18]);
+                self.look_up();
+            }
+            BlockType::IQ4XS => {
+                self.d = half(b, 0);
+                self.scales_x4(&b[2..8]);
+                for (g, b) in b[8..136].chunks_exact(16).enumerate() {
+                    for (i, &v) in b.iter().enumerate() {
+                        self.q[g * 32 + i] = v & 15;
+                        self.q[g * 32 + i + 16] = v >> 4;
+                    }
+                }
+                self.look_up();
+            }
             BlockType::F32 | BlockType::F16 | BlockType::BF16 => {
                 debug_assert!(false, "floats have no levels");
             }
@@ -310,6 +355,26 @@ impl Levels {
             for ((low, high), b) in low.iter_mut().zip(high).zip(b) {
                 (*low, *high) = (b & 15, b >> 4);
             }
+        }
+    }
+
+    /// IQ4_XS: the two high bits of eight 6-bit scales in 2 bytes, then their nibbles in 4, with 32 added.
+    #[inline(always)]
+    fn scales_x4(&mut self, b: &[u8]) {
+        for g in 0..8 {
+            let (low, high) = (
+                b[2 + g / 2] >> (g % 2 * 4) & 15,
+                b[g / 4] >> (g % 4 * 2) & 3,
+            );
+            self.scale[g] = (low | high << 4).cast_signed() - 32;
+        }
+    }
+
+    /// Nibbles to the values that they stand for.
+    #[inline(always)]
+    fn look_up(&mut self) {
+        for q in &mut self.q {
+            *q = IQ4_VALUES[usize::from(*q & 15)];
         }
     }
 

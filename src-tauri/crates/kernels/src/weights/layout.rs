@@ -9,7 +9,7 @@
 use std::marker::PhantomData;
 
 use crate::isa::{Isa, LANES};
-use crate::weights::block::BlockType;
+use crate::weights::block::{BlockType, IQ4_VALUES};
 
 /// Columns of a group, the step of the integer products and of the activations' scales.
 pub(crate) const GROUP: usize = 32;
@@ -31,6 +31,8 @@ pub(crate) enum HeaderLayout {
     K4,
     /// f16 d, 16 signed bytes.
     K6,
+    /// f16 d, eight 6-bit scales with 32 added: high bits, four scales to a byte, then nibbles, two to a byte.
+    X4,
 }
 
 /// The packed layout of a block type.
@@ -43,6 +45,8 @@ pub(crate) struct Layout {
     /// The integer that stands for zero.
     pub zero: u8,
     pub header: HeaderLayout,
+    /// Whether nibbles are places in [`IQ4_VALUES`].
+    pub table: bool,
     pub nibbles: bool,
     pub crumbs: bool,
     pub bits: bool,
@@ -65,6 +69,8 @@ impl Layout {
             BlockType::Q4K => (HeaderLayout::K4, true, false, false, false),
             BlockType::Q5K => (HeaderLayout::K4, true, false, true, false),
             BlockType::Q6K => (HeaderLayout::K6, true, true, false, false),
+            BlockType::IQ4NL => (HeaderLayout::D, true, false, false, false),
+            BlockType::IQ4XS => (HeaderLayout::X4, true, false, false, false),
         };
         let cols = ty.block_len();
         let (group, zero) = (ty.group(), ty.zero());
@@ -73,11 +79,17 @@ impl Layout {
             group,
             zero,
             header,
+            table: matches!(ty, BlockType::IQ4NL | BlockType::IQ4XS),
             nibbles,
             crumbs,
             bits,
             bytes,
         }
+    }
+
+    /// Whether the integers take a full byte once they are unpacked ([`Isa::dot_bytes`]).
+    pub const fn full_bytes(self) -> bool {
+        self.bytes || self.table
     }
 
     /// Parts of a group of 32 that have a scale of their own, in the weights or in the activations
@@ -113,6 +125,7 @@ impl Layout {
             HeaderLayout::K3 => 32 + 192,
             HeaderLayout::K4 => 64 + 192,
             HeaderLayout::K6 => 32 + 256,
+            HeaderLayout::X4 => 32 + 96,
         }
     }
 
@@ -166,6 +179,8 @@ macro_rules! with_quant_format {
             T::Q4K => arm!(9),
             T::Q5K => arm!(10),
             T::Q6K => arm!(11),
+            T::IQ4NL => arm!(12),
+            T::IQ4XS => arm!(13),
         }
     }};
 }
@@ -195,7 +210,7 @@ impl<I: Isa> BlockHeader<I> {
                 HeaderLayout::DM | HeaderLayout::K2 | HeaderLayout::K4 => {
                     (I::load_f16(block.cast()), I::load_f16(block.add(32).cast()))
                 }
-                HeaderLayout::D | HeaderLayout::K3 | HeaderLayout::K6 => {
+                HeaderLayout::D | HeaderLayout::K3 | HeaderLayout::K6 | HeaderLayout::X4 => {
                     (I::load_f16(block.cast()), I::splat(0.0))
                 }
             };
@@ -211,6 +226,18 @@ impl<I: Isa> BlockHeader<I> {
                 }
                 HeaderLayout::K3 => bytes[0] = sixes::<I>(block.add(32)),
                 HeaderLayout::K4 => bytes[0] = sixes::<I>(block.add(64)),
+                HeaderLayout::X4 => {
+                    let low = I::load_w(block.add(64));
+                    I::store_w(bytes[0].as_mut_ptr(), I::and(low, I::splat_w(15)));
+                    let odd = I::and(I::shr(low, 4), I::splat_w(15));
+                    I::store_w(bytes[0].as_mut_ptr().add(64), odd);
+                    // Two sets are high bits; what else is read and written is replaced by the next step, or not used.
+                    let high = I::load_w(block.add(32));
+                    for c in 0..4 {
+                        let w = bits::<I>(high, c * 2, 4, 3);
+                        I::store_w(bytes[1].as_mut_ptr().add(c as usize * 32), w);
+                    }
+                }
             }
             BlockHeader {
                 block,
@@ -247,11 +274,16 @@ impl<I: Isa> BlockHeader<I> {
                     let s = I::sub(I::load_u8(bytes(0, n)), I::splat(32.0));
                     I::mul(self.d, s)
                 }
+                HeaderLayout::X4 => {
+                    let low = I::load_u8(bytes(0, n % 2 * 4 + n / 2));
+                    let high = I::load_u8(bytes(1, n % 4 * 2 + n / 4));
+                    I::mul(self.d, I::sub(I::add(low, high), I::splat(32.0)))
+                }
                 HeaderLayout::K6 => {
                     I::mul(self.d, I::load_i8(self.block.add(32 + n * LANES).cast()))
                 }
             };
-            let zero = if layout.bytes && I::SIGNED_BYTES {
+            let zero = if layout.full_bytes() && I::SIGNED_BYTES {
                 0.0
             } else {
                 f32::from(layout.zero)
@@ -320,6 +352,17 @@ pub(crate) unsafe fn bits<I: Isa>(w: I::W, from: u32, to: u32, mask: u8) -> I::W
     }
 }
 
+/// The integers of [`IQ4_VALUES`], signed or with 128 added.
+const fn iq4_values(signed: bool) -> [u8; 16] {
+    let mut values = IQ4_VALUES;
+    let mut i = 0;
+    while signed && i < 16 {
+        values[i] ^= 0x80;
+        i += 1;
+    }
+    values
+}
+
 /// The integers of group `g` of a block: vector `v` holds columns 4v..4v + 4 of 16 rows.
 ///
 /// # Safety
@@ -348,6 +391,11 @@ pub(crate) unsafe fn quants<I: Isa, F: QuantFormat>(block: *const u8, g: usize) 
             }
             p = p.add(256);
             shift = 4;
+        }
+        if layout.table {
+            for w in &mut w {
+                *w = I::look_up(&const { iq4_values(I::SIGNED_BYTES) }, *w);
+            }
         }
         if layout.crumbs {
             for v in 0..8 {

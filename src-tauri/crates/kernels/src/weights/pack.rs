@@ -145,6 +145,8 @@ impl BlockOffsets {
             BlockType::Q4K => (0, 4, 16, 0, 0, 0),
             BlockType::Q5K => (0, 4, 48, 0, 16, 0),
             BlockType::Q6K => (208, 192, 0, 128, 0, 0),
+            BlockType::IQ4NL => (0, 0, 2, 0, 0, 0),
+            BlockType::IQ4XS => (0, 2, 8, 0, 0, 0),
         };
         BlockOffsets {
             d,
@@ -193,7 +195,7 @@ unsafe fn pack_header<I: Isa>(
     unsafe {
         match header {
             HeaderLayout::None => {}
-            HeaderLayout::D | HeaderLayout::K3 | HeaderLayout::K6 => {
+            HeaderLayout::D | HeaderLayout::K3 | HeaderLayout::K6 | HeaderLayout::X4 => {
                 out.cast::<[[u8; 2]; LANES]>().write(rows.each::<2>(d));
             }
             HeaderLayout::DM | HeaderLayout::K2 | HeaderLayout::K4 => {
@@ -231,6 +233,15 @@ unsafe fn pack_header<I: Isa>(
                     I::or(bits::<I>(c, 4, 0, 15), bits::<I>(b, 6, 4, 3)),
                 ];
                 put_sixes::<I>(sets, out.add(64));
+            }
+            HeaderLayout::X4 => {
+                for (i, high) in rows.each::<2>(scales).into_iter().enumerate() {
+                    out.add(32 + i).write(high[0]);
+                    out.add(32 + LANES + i).write(high[1]);
+                }
+                let low = rows.each::<4>(scales + 2);
+                let low = I::load_w(low.as_ptr().cast());
+                I::store_w(out.add(64), I::unzip_bytes(low));
             }
         }
     }
@@ -330,6 +341,16 @@ unsafe fn pack_groups<I: Isa>(
     // SAFETY: rows and room are those of `pack_block`'s contract; each plane is written where `group_bytes` counts it.
     unsafe {
         let mut plane = out;
+        if layout.table {
+            // Each group has its nibbles as a panel does.
+            for g in 0..8 {
+                store::<I>(
+                    &rows.quads::<I>(block.nibbles + 16 * g),
+                    plane.add(g * group),
+                );
+            }
+            return;
+        }
         if layout.nibbles {
             for i in 0..4 {
                 let quads = rows.eight_quads::<I>(block.nibbles + 32 * i);

@@ -3,7 +3,7 @@
 use half::f16;
 
 use crate::isa::LANES;
-use crate::weights::block::BlockType;
+use crate::weights::block::{BlockType, IQ4_VALUES};
 use crate::weights::layout::{GROUP, HeaderLayout, Layout};
 
 /// Reads row `lane` of a panel back as floats, value for value what
@@ -53,6 +53,11 @@ fn read_scale(header: HeaderLayout, b: &[u8], g: usize, lane: usize) -> (f32, f3
             d * f32::from(get_six(&b[64..], g * LANES + lane)),
             half(32) * f32::from(get_six(&b[64..], (8 + g) * LANES + lane)),
         ),
+        HeaderLayout::X4 => {
+            let low = b[64 + g / 2 * LANES + lane] >> (g % 2 * 4) & 15;
+            let high = b[32 + g / 4 * LANES + lane] >> (g % 4 * 2) & 3;
+            (d * (f32::from(low | high << 4) - 32.0), 0.0)
+        }
         HeaderLayout::K6 => (d * f32::from(b[32 + g * LANES + lane].cast_signed()), 0.0),
     }
 }
@@ -66,6 +71,9 @@ fn read_quant(layout: Layout, group: &[u8], c: usize, lane: usize) -> u8 {
     let (mut q, mut shift, mut plane) = (0, 0, 0);
     if layout.nibbles {
         q = group[v % 4 * 64 + at] >> (v / 4 * 4) & 15;
+        if layout.table {
+            return IQ4_VALUES[usize::from(q)];
+        }
         (shift, plane) = (4, 256);
     }
     if layout.crumbs {

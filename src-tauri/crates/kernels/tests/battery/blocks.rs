@@ -36,6 +36,54 @@ fn blocks_mean_what_ggml_means() {
     );
 }
 
+/// The table of IQ4_NL and IQ4_XS, in the order of the nibbles.
+const IQ4: [f32; 16] = [
+    -127., -104., -83., -65., -49., -35., -22., -10., 1., 13., 25., 38., 53., 69., 89., 113.,
+];
+
+/// A block's first 32 values in nibbles: value i is place `i % 16`.
+fn nibbles() -> [u8; 16] {
+    std::array::from_fn(|i| (i | i << 4) as u8)
+}
+
+#[test]
+fn iq4_nl_is_a_scale_times_the_table() {
+    let mut block = 0x3800_u16.to_le_bytes().to_vec(); // 0.5
+    block.extend(nibbles());
+    let mut got = [0.0; 32];
+    dequantise(BlockType::IQ4NL, &block, &mut got).expect("a block");
+    for (i, got) in got.iter().enumerate() {
+        assert_eq!(*got, 0.5 * IQ4[i % 16], "{i}");
+    }
+}
+
+#[test]
+fn iq4_xs_has_every_sub_scale() {
+    for scale in 0..64_u8 {
+        for group in 0..8 {
+            // All other sub-scales are 32, which stands for zero.
+            let (mut low, mut high) = ([0_u8; 4], 0xaaaa_u16);
+            low[group / 2] = (scale & 15) << (group % 2 * 4);
+            high &= !(3 << (group * 2));
+            high |= u16::from(scale >> 4) << (group * 2);
+            let mut block = 0xb400_u16.to_le_bytes().to_vec(); // -0.25
+            block.extend(high.to_le_bytes());
+            block.extend(low);
+            (0..8).for_each(|_| block.extend(nibbles()));
+            let mut got = [f32::NAN; 256];
+            dequantise(BlockType::IQ4XS, &block, &mut got).expect("a block");
+            for (i, got) in got.iter().enumerate() {
+                let scale = if i / 32 == group {
+                    f32::from(scale) - 32.0
+                } else {
+                    0.0
+                };
+                assert_eq!(*got, -0.25 * scale * IQ4[i % 16], "{i}");
+            }
+        }
+    }
+}
+
 #[test]
 fn wrong_lengths_are_errors() {
     for ty in BlockType::ALL {

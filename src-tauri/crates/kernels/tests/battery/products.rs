@@ -222,6 +222,56 @@ fn the_largest_integers_do_not_overflow() {
     }
 }
 
+/// The other end of the table, with the largest sub-scale; and sub-scales and factors of any value: what is not a number
+/// spreads to its row alone.
+#[test]
+fn iq4_blocks_of_any_bytes() {
+    let mut random = Random::new(11);
+    let (rows, cols) = (20, 512);
+    for ty in [BlockType::IQ4NL, BlockType::IQ4XS] {
+        let row_bytes = ty.row_bytes(cols).expect("whole blocks");
+        let mut bytes = vec![0; rows * row_bytes];
+        for block in bytes.chunks_exact_mut(ty.block_bytes()) {
+            block[..2].copy_from_slice(&half::f16::from_f32(1.0 / 64.0).to_le_bytes());
+        }
+        let lowest = Case::of(ty, rows, cols, bytes.clone());
+        let mut any = bytes;
+        for block in any.chunks_exact_mut(ty.block_bytes()) {
+            block[2..].fill_with(|| random.bits() as u8);
+        }
+        // NaN, infinity, zero, -0, the largest number, and the smallest.
+        for (row, d) in [0x7e00_u16, 0x7c00, 0, 0x8000, 0x7bff, 1]
+            .into_iter()
+            .enumerate()
+        {
+            any[row * row_bytes..][..2].copy_from_slice(&d.to_le_bytes());
+        }
+        let any = Case::of(ty, rows, cols, any);
+        assert!(
+            any.dense[0].is_nan() && !any.dense[cols].is_finite(),
+            "{ty:?}"
+        );
+        for cpu in executors() {
+            for m in [1, 13, 35] {
+                let x = vec![1.0; m * cols];
+                let run = |case: &Case| {
+                    let mut y = vec![f32::NAN; m * rows];
+                    cpu.product(&x, m, &case.pack(&cpu), &mut y)
+                        .expect("memory");
+                    y
+                };
+                let off = lowest.error(&x, &run(&lowest), &lowest.product(&x));
+                assert!(off < 1e-5, "{ty:?} m {m} {}: {off}", cpu.level());
+                for y in run(&any).chunks_exact(rows) {
+                    let label = format!("{ty:?} m {m} {}: {y:?}", cpu.level());
+                    assert!(!y[0].is_finite() && !y[1].is_finite(), "{label}");
+                    assert!(y[2..].iter().all(|y| y.is_finite()), "{label}");
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn fused_products_equal_single_ones() {
     let mut random = Random::new(3);

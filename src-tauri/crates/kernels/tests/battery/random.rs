@@ -71,7 +71,11 @@ impl Random {
                     .collect();
             }
             BlockType::Q4_1 | BlockType::Q5_1 | BlockType::Q4K | BlockType::Q5K => &[0, 2],
-            BlockType::Q4_0 | BlockType::Q5_0 | BlockType::Q8_0 => &[0],
+            BlockType::Q4_0
+            | BlockType::Q5_0
+            | BlockType::Q8_0
+            | BlockType::IQ4NL
+            | BlockType::IQ4XS => &[0],
             BlockType::Q2K => &[80, 82],
             BlockType::Q3K => &[108],
             BlockType::Q6K => &[208],

@@ -123,6 +123,8 @@ fn values_at_the_edges_are_encoded() {
     }
     assert!(encode(BlockType::Q4K, &[0.0; 255], &mut Vec::new()).is_err());
     assert!(decode(BlockType::Q4K, &[0; 143], 256).is_err());
+    assert!(encode(BlockType::IQ4NL, &[0.0; 32], &mut Vec::new()).is_err());
+    assert!(decode(BlockType::IQ4XS, &[0; 136], 256).is_err());
 }
 
 #[test]

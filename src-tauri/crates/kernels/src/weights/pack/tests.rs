@@ -5,7 +5,7 @@ use half::f16;
 use super::*;
 use crate::dispatch::routines_for;
 use crate::level::CpuLevel;
-use crate::weights::block::Levels;
+use crate::weights::block::{IQ4_VALUES, Levels};
 
 #[test]
 fn every_level_packs_as_the_reference() {
@@ -79,6 +79,11 @@ fn write_quant(layout: Layout, c: usize, lane: usize, q: u8, group: &mut [u8]) {
         group[v * 64 + at] = q ^ 0x80;
         return;
     }
+    let place = IQ4_VALUES.iter().position(|&value| value == q);
+    let q = match place {
+        Some(place) if layout.table => place as u8,
+        _ => q,
+    };
     let (mut plane, mut shift) = (0, 0);
     if layout.nibbles {
         group[v % 4 * 64 + at] |= (q & 15) << (v / 4 * 4);
@@ -122,6 +127,13 @@ fn write_header(header: HeaderLayout, levels: &Levels, lane: usize, out: &mut [u
                 let scale = levels.scale[g].cast_unsigned();
                 put_six(&mut out[64..256], g * LANES + lane, scale);
                 put_six(&mut out[64..256], (8 + g) * LANES + lane, levels.min[g]);
+            }
+        }
+        HeaderLayout::X4 => {
+            for g in 0..8 {
+                let scale = (levels.scale[g] + 32).cast_unsigned();
+                out[32 + g / 4 * LANES + lane] |= scale >> 4 << (g % 4 * 2);
+                out[64 + g / 2 * LANES + lane] |= (scale & 15) << (g % 2 * 4);
             }
         }
         HeaderLayout::K6 => {
