@@ -120,6 +120,8 @@ pub(crate) fn quantisation(gguf: &Gguf) -> String {
         Some(16) => "Q5_K_S",
         Some(17) => "Q5_K_M",
         Some(18) => "Q6_K",
+        Some(25) => "IQ4_NL",
+        Some(30) => "IQ4_XS",
         Some(32) => "BF16",
         _ => {
             let mut bytes = BTreeMap::new();

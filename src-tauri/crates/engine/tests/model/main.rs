@@ -9,6 +9,7 @@ mod generate;
 mod golden;
 #[cfg(unix)]
 mod hostile;
+mod iq4;
 mod reference;
 #[path = "../../../skipped.rs"]
 mod skipped;
