@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { Parts, oneCount } from "./parts.mjs";
 import { npmCommand, packageCommand, succeeds } from "./programs.mjs";
 import { manifest } from "./root.mjs";
-import { prepareBuild } from "./setup.mjs";
+import { prepareBrowser, prepareBuild } from "./setup.mjs";
 import { buildUi } from "./ui.mjs";
 
 const INSTALL_DENY = ["cargo", ["install", "--locked", "--quiet", "cargo-deny@0.20.2"]];
@@ -34,6 +34,15 @@ if (succeeds("cargo", ["deny", "--version"]))
 else if (process.env.CI)
   await parts.run("cargo-deny", [INSTALL_DENY, ...cargoDeny()], { count: oneCount });
 else parts.skip("cargo-deny", "it is not installed: cargo install --locked cargo-deny");
+const { chromium, problem } = prepareBrowser();
+if (problem) parts.skip("Pictures", problem);
+else {
+  const pictures = npmCommand("run", "--silent", "pictures", "--", "--check");
+  await parts.run("Pictures", [pictures], {
+    env: { ...process.env, CHROMIUM: chromium ?? "" },
+    count: oneCount,
+  });
+}
 parts.close(started);
 
 /** Licences, bans and sources of all dependencies; advisories where a copy of them is at hand, which is not renewed. */

@@ -20,9 +20,10 @@ const BEHIND_GTK_OR_LIBC =
 
 /** Pictures for software centres, under the project's address; the first one is shown first. */
 const SCREENSHOTS = [
-  ["window.png", "The demo model writes an answer"],
-  ["dark.png", "A chat in the dark theme"],
-  ["small-window.png", "The window at its smallest"],
+  ["window.png", "A chat about compound interest"],
+  ["window-dark.png", "The same chat in dark colours"],
+  ["palette.png", "Searching chats and commands"],
+  ["models.png", "Models on this computer"],
 ];
 
 /**

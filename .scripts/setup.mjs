@@ -41,7 +41,7 @@ export function prepareTests() {
 }
 
 /** The system's browser, else the system's package, else the one that playwright downloads. */
-function prepareBrowser() {
+export function prepareBrowser() {
   const release = existsSync("/etc/os-release") ? readFileSync("/etc/os-release", "utf8") : "";
   // Ubuntu has no such package but the snap's.
   if (!findBrowser() && !/^ID=ubuntu$/m.test(release)) wantPackages(["chromium"]);

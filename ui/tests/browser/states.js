@@ -140,8 +140,10 @@ export const screens = {
         "And what if I add $50 every month, for the same ten years, at the end of it?",
       );
       await answered(page);
+      await page.waitForTimeout(1000);
       await button(page, "Show where it begins").click();
-      await page.waitForTimeout(500);
+      await page.mouse.move(0, 0);
+      await page.waitForTimeout(1000);
     },
   },
   "summary-chat": {
@@ -198,10 +200,17 @@ export const screens = {
     scene: "long",
     act: async (page) => {
       await openChat(page, "How does compound interest work?");
+      // The search begins at what is shown, so the chat has to be laid out.
+      await page.waitForTimeout(1000);
       await page.keyboard.press("Control+f");
       await page.keyboard.type("compound");
       await page.waitForFunction(() => CSS.highlights.get("match")?.size > 0);
-      for (let turn = 0; turn < 3; turn++) await page.keyboard.press("Shift+Enter");
+      await page.getByText("of 360").first().waitFor();
+      await page.waitForTimeout(500);
+      for (let turn = 0; turn < 3; turn++) {
+        await page.keyboard.press("Shift+Enter");
+        await page.waitForTimeout(500);
+      }
       await page.waitForTimeout(800);
     },
   },
