@@ -405,7 +405,7 @@ export type CheckReport = {
 	candle: CheckDistance,
 };
 
-/**  A length of context, and what it takes. */
+/**  A length of context, with the memory that it takes. */
 export type ContextOption = {
 	/**  The length in tokens. */
 	tokens: number,
@@ -437,7 +437,7 @@ export type ContextUsage = {
 	context: number,
 	/**  Tokens reserved for the answer. */
 	reserved: number,
-	/**  Instructions, including what the model's protocol adds. */
+	/**  Instructions, including the additions of the model's protocol. */
 	instructions: number,
 	/**  The chat, without its thinking. */
 	chat: number,
@@ -591,7 +591,7 @@ export type Failure = {
 	message: string,
 };
 
-/**  Kinds of failure that the window, or whoever opens the store, acts on. */
+/**  Kinds of failure that the window, or the caller that opens the store, acts on. */
 export type FailureCode = 
 /**  The model file cannot be used. */
 "bad-model" | 

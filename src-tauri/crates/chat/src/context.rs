@@ -13,7 +13,7 @@ pub struct ContextUsage {
     pub context: u32,
     /// Tokens reserved for the answer.
     pub reserved: u32,
-    /// Instructions, including what the model's protocol adds.
+    /// Instructions, including the additions of the model's protocol.
     pub instructions: u32,
     /// The chat, without its thinking.
     pub chat: u32,

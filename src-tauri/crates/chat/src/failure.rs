@@ -76,7 +76,7 @@ pub fn nothing_imported(error: StoreError) -> Failure {
     Failure::new(code, message)
 }
 
-/// Kinds of failure that the window, or whoever opens the store, acts on.
+/// Kinds of failure that the window, or the caller that opens the store, acts on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "specta", derive(specta::Type))]
 #[serde(rename_all = "kebab-case")]

@@ -35,11 +35,11 @@ pub(crate) enum Job {
     Title { chat: ChatId, request: TurnRequest },
     /// Frees disk space: a chat could not be saved because the disk is full.
     MakeRoom,
-    /// Transfers what is held of a chat to another id.
+    /// Transfers the caches of a chat to another id.
     Relabel { from: ChatId, to: ChatId },
-    /// Drops what is held of these chats, which were deleted.
+    /// Drops the caches of these chats, which were deleted.
     Forget(Vec<ChatId>),
-    /// Erases what is held of all other chats.
+    /// Erases the caches of all other chats.
     RetainChats(Vec<ChatId>),
 }
 

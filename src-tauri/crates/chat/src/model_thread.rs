@@ -149,7 +149,7 @@ impl IdleWork {
         }
     }
 
-    /// Saves what needs no evaluation before the model is closed, within a time limit.
+    /// Saves the caches that need no evaluation before the model is closed, within a time limit.
     fn end(&mut self, host: &mut dyn ModelHost) {
         (self.ahead, self.title) = (None, None);
         let deadline = Instant::now() + END_WITHIN;

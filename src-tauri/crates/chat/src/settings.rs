@@ -151,7 +151,7 @@ impl SamplingSettings {
         }
     }
 
-    /// Returns these values, or those of `other` where there is none.
+    /// Returns these values, with those of `other` as defaults.
     pub(crate) fn or(self, other: SamplingSettings) -> SamplingSettings {
         SamplingSettings {
             temperature: self.temperature.or(other.temperature),

@@ -6,7 +6,7 @@ use crate::failure::Failure;
 const MADE: usize = 60;
 /// Maximum characters of a title that a user gives.
 const GIVEN: usize = 200;
-/// Maximum words of a title that a model makes. It is asked for six.
+/// Maximum words of a title that a model makes. The prompt requests six.
 const MOST_WORDS: usize = 8;
 /// Maximum characters of a folder's name.
 pub(crate) const FOLDER: usize = 100;

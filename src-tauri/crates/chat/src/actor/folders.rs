@@ -43,7 +43,7 @@ impl ChatActor {
         Ok(())
     }
 
-    /// Deletes a folder, and returns what was done. Its chats stay, in no folder.
+    /// Deletes a folder, and returns the label for undo. Its chats stay, in no folder.
     pub(crate) fn delete_folder(&mut self, folder: FolderId) -> Result<String, Failure> {
         let name = self.store.folders().get(folder)?.name;
         let revert = self.remove_folder(folder)?;

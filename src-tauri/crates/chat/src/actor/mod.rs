@@ -316,7 +316,7 @@ impl ChatActor {
         }
     }
 
-    /// Copies the database on a thread of its own: a large file takes a while, and nobody is to wait for it.
+    /// Copies the database on a separate thread: a large file takes a while, and nobody should wait for it.
     fn copy_database(&self, today: Date) {
         let Some(path) = self.store.path().map(Path::to_owned) else {
             return;

@@ -73,7 +73,7 @@ impl ChatActor {
         self.submit_job(Job::Open {
             choice: request.choice.clone(),
             options: self.settings.load_options(),
-            // One that is reloaded has been opened since the app may have crashed over it.
+            // One that is reloaded has been open since the app may have crashed over it.
             asked: matches!(
                 request.reason,
                 OpenReason::Asked | OpenReason::Given | OpenReason::Reload

@@ -107,7 +107,7 @@ impl ChatActor {
         }
     }
 
-    /// Writes what can be written now.
+    /// Retries all unsaved writes.
     pub(super) fn save_unsaved(&mut self) {
         let mut saved = Vec::new();
         let mut ends = std::mem::take(&mut self.unsaved.ends).into_iter();

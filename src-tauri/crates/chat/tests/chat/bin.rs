@@ -16,7 +16,7 @@ fn noon(day: i64) -> String {
     format!("{date}T12:00:00+00:00[UTC]")
 }
 
-/// Starts the app, and waits until it has purged. Returns the chats and the messages that are in the bin then.
+/// Starts the app, and waits until it has purged. Returns the numbers of chats and messages that remain in the bin.
 fn started(path: &Path, now: &str) -> (usize, usize) {
     let script = Script::default();
     let clock = Box::new(SetClock::at(now));
@@ -34,7 +34,7 @@ fn started(path: &Path, now: &str) -> (usize, usize) {
     in_bin
 }
 
-/// A database in which a chat, and a message of another one, were deleted at this time.
+/// Creates a database in which a chat, and a message of another one, were deleted at this time.
 fn deleted(now: &str) -> (tempfile::TempDir, std::path::PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("goldcrest.db");
@@ -55,7 +55,7 @@ pub const DAY: i64 = 24 * 60 * 60;
 /// The day after [`TODAY`](crate::clocks::TODAY), on which chats that had expired then are purged.
 pub const TOMORROW: &str = "2026-03-06T12:00:00+00:00[UTC]";
 
-/// Has it that these chats were deleted so long before [`TODAY`](crate::clocks::TODAY).
+/// Backdates the deletion of these chats by this time before [`TODAY`](crate::clocks::TODAY).
 pub fn date_back(store: &Store, chats: &[ChatId], seconds: i64) {
     let today: jiff::ZonedDateTime = crate::clocks::TODAY.parse().unwrap();
     let at = today.timestamp().as_second() - seconds;
@@ -91,7 +91,7 @@ fn what_was_deleted_is_purged_in_an_app_that_is_never_closed() {
         clock.set(&noon(day));
         bench.chat.save_draft(None, "awake").unwrap();
         let purged = script.beside().at_least(before + 1).pop();
-        // What is read ahead of a new chat stays.
+        // The prefill of a new chat stays.
         let all = [Some(chat).filter(|_| day < 33), Some(ChatId(0))];
         let all = all.into_iter().flatten().collect();
         assert_eq!(purged, Some(Beside::Retain(all)), "day {day}");

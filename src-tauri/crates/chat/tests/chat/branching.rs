@@ -1,4 +1,4 @@
-//! The tree: regenerate, edit, and going from branch to branch.
+//! The tree: regenerate, edit, and switching between branches.
 
 use chat::{FailureCode, MessageState, Role};
 use inference::StopReason;

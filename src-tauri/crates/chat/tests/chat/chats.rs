@@ -131,7 +131,7 @@ fn deleting_stops_the_answer_and_undoing_brings_what_there_was() {
     let chat = bench.chat.send(None, "One", true).unwrap().chat.id;
     bench.until_delta();
     bench.chat.delete([chat]).unwrap();
-    // The next answer can only come when the first one has stopped.
+    // The next answer can only come once the first one has stopped.
     bench.ask(None, "Two");
     let view = bench
         .chat

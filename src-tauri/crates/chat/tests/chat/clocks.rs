@@ -34,7 +34,7 @@ impl Clock for SetClock {
     }
 }
 
-/// Each time it is looked at, a second has gone by.
+/// Clock that advances by a second with each reading.
 #[derive(Default)]
 pub struct SteppingClock(AtomicI64);
 

@@ -9,7 +9,7 @@ use crate::bench::Bench;
 use crate::clocks::TODAY;
 use crate::scripted::{Script, Step};
 
-/// With answers of at most 20 tokens, prompts up to 80 tokens fit.
+/// Makes a bench with answers of at most 20 tokens: prompts up to 80 tokens fit.
 fn bench() -> Bench {
     let script = Script::default();
     script.context(100);
@@ -85,7 +85,7 @@ fn each_part_is_counted() {
         (17, None, None)
     );
     assert_eq!((whole.whole, whole.without_thinking), (21, 21));
-    // Without thinking mode nothing of it is sent.
+    // Without thinking mode none of it is sent.
     let without = bench.chat.context_usage(Some(chat), "", 0, false);
     let without = without.unwrap().unwrap();
     assert_eq!((without.chat, without.thinking), (6, 0));
@@ -173,7 +173,7 @@ fn what_is_too_large_or_gone_is_refused() {
     assert_eq!(usage(&bench, None, "").chat, 0);
 }
 
-/// A chat whose first turn was left out, and would fit if nothing were left out before it has to be.
+/// Makes a chat whose first turn was left out, and would fit if nothing were left out before it has to be.
 fn cut_chat(bench: &mut Bench) -> chat::ChatView {
     for _ in 0..3 {
         let thought = Step::Think("a b c d e f g h i j k l m n o");
@@ -227,7 +227,7 @@ fn what_was_left_out_is_read_again_as_far_as_it_fits_and_that_is_undone() {
         .filter(|turn| turn.thinking.is_some())
         .count();
     assert_eq!(thinks, 3, "all of it was sent");
-    // It stays so until it has to go.
+    // It stays until it has to go.
     let view = bench.ask(Some(chat), &words(9));
     let omitted = view.messages.last().unwrap().omitted;
     assert!(
@@ -260,7 +260,7 @@ fn what_does_not_fit_is_not_read_again() {
     assert!(usage(&bench, Some(chat), "").omitted.is_some());
     let view = bench.ask(Some(chat), "And?");
     assert!(view.messages.last().unwrap().omitted.is_some());
-    // A larger context takes all.
+    // A larger context takes everything.
     bench.script.context(1000);
     let other = ModelChoice::File("other.gguf".into());
     bench.chat.open_model(other).unwrap();

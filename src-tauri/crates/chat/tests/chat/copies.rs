@@ -1,4 +1,4 @@
-//! The day's copy of the database.
+//! The daily copy of the database.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -67,7 +67,7 @@ fn each_day_has_its_copy_by_the_clock_on_the_wall() {
     let clock = SetClock::at(TODAY);
     let bench = Bench::clocked(store, &Script::default(), Box::new(clock.clone()), AT_ONCE);
     until_copied(folder.path());
-    // Asleep for a week, in which no other clock goes on.
+    // Asleep for a week, in which no other clock advances.
     clock.set("2026-03-12T00:00:01+00:00[UTC]");
     bench.chat.save_draft(None, "awake").unwrap();
     until_copied_on(folder.path(), "2026-03-12");
@@ -102,7 +102,7 @@ fn the_window_learns_that_the_database_is_damaged_and_which_copy_is_good() {
     }
 }
 
-/// A database whose last copy is of this day is found damaged.
+/// Checks that a database whose last copy is of this day is found damaged.
 fn damaged(day: Option<&str>, offered: &str) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("goldcrest.db");
@@ -110,7 +110,7 @@ fn damaged(day: Option<&str>, offered: &str) {
     if let Some(day) = day {
         store::daily_copy(&path, day).unwrap();
     }
-    // The number of free pages, which is wrong now: the file opens, but fails SQLite's check.
+    // Falsifies the number of free pages: the file opens, but fails SQLite's check.
     let mut bytes = fs::read(&path).unwrap();
     bytes[36..40].copy_from_slice(&7_u32.to_be_bytes());
     fs::write(&path, bytes).unwrap();

@@ -1,4 +1,4 @@
-//! Counts as the scripted model does: a token a word, and ten for the header.
+//! Counter like the scripted model: a token per word, and ten for the header.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -27,7 +27,7 @@ impl CounterLog {
     pub fn frames(&self) -> usize {
         self.0.frames.load(Ordering::Relaxed)
     }
-    /// Encoding the next message panics.
+    /// Makes the encoding of the next message panic.
     pub fn panic_next(&self) {
         self.0.panics.store(true, Ordering::Relaxed);
     }

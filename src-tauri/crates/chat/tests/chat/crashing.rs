@@ -1,4 +1,4 @@
-//! A process that is killed mid-answer, and one that closes in order.
+//! A process that is killed mid-answer, and one that closes properly.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -10,11 +10,11 @@ use chat::{AtEnd, ChatEvent, MessageState, Store, Timing};
 
 use crate::scripted::{Bench, Script, Step, TIMING, TODAY, last_row, texts};
 
-/// The file that the child writes to; without it, the child's test does nothing.
+/// Variable with the file that the child writes to; without it, the child's test does nothing.
 const FILE: &str = "GOLDCREST_CRASH_TEST_FILE";
 const PER_TOKEN: Duration = Duration::from_millis(5);
 
-/// The child: answers without end, and prints each delta that the window received.
+/// Runs as the child: answers endlessly, and prints each delta that the window received.
 #[test]
 #[ignore = "the child process of the test below"]
 fn answers_until_it_is_killed() {
@@ -97,7 +97,7 @@ fn a_killed_process_loses_at_most_half_a_second_and_the_answer_goes_on() {
     assert_eq!(ids.len(), answer.text.len(), "one id per character");
 }
 
-/// The child: is gone before its model says anything.
+/// Runs as the child: exits before its model generates anything.
 #[test]
 #[ignore = "the child process of the test below"]
 fn sends_and_is_gone() {
@@ -259,7 +259,7 @@ fn dropping_the_last_handle_closes_too() {
     other.send(None, "How heavy?", true).unwrap();
     while !matches!(events.recv().unwrap(), ChatEvent::Delta { .. }) {}
     drop(other);
-    // The actor lets go of its listener at its end.
+    // The actor drops its listener at its end.
     while events.recv().is_ok() {}
     assert_eq!(last_row(&path).progress.text, "Six ");
 }

@@ -14,7 +14,7 @@ use crate::scripted::{Bench, Script, TODAY};
 #[path = "../../../skipped.rs"]
 mod skipped;
 
-/// A disk of 300 MB, as long as this lives.
+/// A disk of 300 MB that lasts as long as this value.
 struct SmallDisk<'a>(&'a Path);
 
 impl<'a> SmallDisk<'a> {

@@ -1,12 +1,11 @@
-//! A conversation that outgrows the context. The scripted model counts a token a word, and ten for
-//! the header.
+//! A conversation that outgrows the context. The scripted model counts a token per word, and ten for the header.
 
 use chat::{FailureCode, MessageId, MessageState, ModelChoice, Omitted, Settings};
 use inference::{Conversation, StopReason};
 
 use crate::scripted::{Bench, LONGEST_TOKEN, Script, Step};
 
-/// With answers of at most 20 tokens, prompts up to 80 tokens fit.
+/// Makes a bench with answers of at most 20 tokens: prompts up to 80 tokens fit.
 fn bench() -> Bench {
     let script = Script::default();
     script.context(100);
@@ -103,7 +102,7 @@ fn then_the_oldest_turns_go_and_the_answer_says_so() {
     );
     assert_eq!(view.messages.len(), 8, "nothing is gone from the chat");
 
-    // The whole would not fit, but without the first turn it is 62: nothing more has to go.
+    // The whole would not fit, but without the first turn it has 62 tokens: nothing more has to go.
     bench.ask(Some(chat), "fifth");
     assert!(
         bench.script.last_turn().history[0]
@@ -132,7 +131,7 @@ fn a_message_that_does_not_fit_fails_with_the_numbers_and_is_kept() {
     assert_eq!(view.messages[0].text, long);
     assert_eq!(bench.script.turns().len(), 1, "the model was not asked");
 
-    // An edit that is shorter is answered.
+    // A shorter edit is answered.
     bench
         .chat
         .edit_message(view.messages[0].id, "Shorter.", Some(true))
@@ -177,14 +176,14 @@ fn a_text_that_only_looks_too_long_is_kept() {
     );
 }
 
-/// An answer of `words` tokens that meets its limit.
+/// Makes an answer of `words` tokens that reaches its limit.
 fn limited(words: usize) -> Vec<Step> {
     let mut steps = vec![Step::Say("word "); words];
     steps.push(Step::End(StopReason::MaxTokens));
     steps
 }
 
-/// After a turn of two tokens, the answer of `answered` tokens to a question of `asked`.
+/// Makes, after a turn of two tokens, an answer of `answered` tokens to a question of `asked`.
 fn second_answer(bench: &mut Bench, asked: usize, answered: usize) -> MessageId {
     let chat = bench.ask(None, "One?").chat.id;
     bench.script.answer(limited(answered));
@@ -195,7 +194,7 @@ fn second_answer(bench: &mut Bench, asked: usize, answered: usize) -> MessageId 
 fn a_long_answer_goes_on_as_long_as_the_context_has_room() {
     let mut bench = bench();
     let answer = second_answer(&mut bench, 5, 68);
-    // 10 + 2 + 5 + 68 tokens are there; the answer has used the 20 that others get.
+    // 10 + 2 + 5 + 68 tokens are used; the answer has used the 20 that others get.
     bench.script.answer(limited(13));
     bench.chat.continue_answer(answer).unwrap();
     let ended = bench.until_ended();
@@ -203,13 +202,13 @@ fn a_long_answer_goes_on_as_long_as_the_context_has_room() {
     assert_eq!(bench.script.last_turn().history.len(), 4);
     assert_eq!(ended.text.split_whitespace().count(), 81);
 
-    // At 98 tokens another one fits, beside the turn that it belongs to and the one before.
+    // At 98 tokens another one fits, beside its turn and the one before.
     bench.script.answer(limited(2));
     bench.chat.continue_answer(answer).unwrap();
     assert_eq!(bench.until_ended().state, MessageState::Limit);
     assert_eq!(bench.script.last_turn().history.len(), 4);
 
-    // At 100 nothing does. Without the first turn there is room for two.
+    // At 100 none does. Without the first turn there is room for two.
     bench.script.answer(limited(2));
     bench.chat.continue_answer(answer).unwrap();
     let ended = bench.until_ended();
@@ -265,7 +264,7 @@ fn a_short_answer_that_is_continued_has_the_rest_of_its_room() {
     assert_eq!(bench.until_ended().omitted, None);
     assert_eq!(bench.script.last_turn().history.len(), 4);
 
-    // Of 25 tokens it still has 20 to come: 80 are the limit.
+    // It still has 20 of 25 tokens to come: the limit is 80.
     let settings = Settings {
         max_tokens: Some(25),
         ..Settings::default()
@@ -420,7 +419,7 @@ fn a_prompt_is_made_once_for_an_answer() {
     assert_eq!(bench.script.prompted().len(), 1);
     bench.ask(Some(chat), "How long?");
     assert_eq!(bench.script.prompted().len(), 2);
-    // An answer that is continued has its ids, so nothing is counted beside the prompt.
+    // A continued answer has its ids, so nothing is counted beside the prompt.
     bench
         .script
         .answer([Step::Say("Six"), Step::End(StopReason::MaxTokens)]);

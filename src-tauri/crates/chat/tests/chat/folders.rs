@@ -48,7 +48,7 @@ fn folders_are_made_renamed_and_moved_and_each_is_taken_back() {
     assert_eq!(names(&bench), ["Work", "Garden", "House"]);
     let folders = bench.chat.snapshot().unwrap().folders;
     assert_eq!((folders[0].id, folders[0].collapsed), (work, true));
-    // A chat and a folder may have one name.
+    // A chat and a folder may have the same name.
     bench.chat.move_chats([chat], Some(work)).unwrap();
     assert_eq!(bench.chat.open_chat(chat).unwrap().chat.folder, Some(work));
 }

@@ -1,4 +1,4 @@
-//! A branch that becomes a chat of its own, and messages that are deleted.
+//! A branch that becomes a chat of its own, and deleted messages.
 
 use chat::{LengthWish, MessageState, Store};
 
@@ -41,7 +41,7 @@ fn a_branch_becomes_a_chat_of_its_own_whose_prompt_is_the_same() {
     let [original, copied] = &turns[turns.len() - 2..] else {
         panic!("two turns");
     };
-    // The original has one exchange more.
+    // The original has one more exchange.
     assert_eq!(original.history[..4], copied.history[..4]);
     assert_eq!(
         copied.history[1].ids.as_deref(),

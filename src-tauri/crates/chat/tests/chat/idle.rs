@@ -36,7 +36,7 @@ fn idle_work_follows_an_answer_until_nothing_is_left() {
         Beside::Idle,
     ];
     assert_eq!(done, expected);
-    // Then the model rests, until there is another answer.
+    // Then the model rests until the next answer.
     std::thread::sleep(5 * TIMING.idle_after);
     assert_eq!(script.beside().at_least(4).len(), 4);
     bench.ask(Some(chat), "And now?");
@@ -61,7 +61,7 @@ fn idle_work_gives_way_to_an_answer_and_to_closing() {
         resume(chat, "At once!"),
     ];
     assert_eq!(script.beside().at_least(4)[..4], expected);
-    // Nothing is left to do after it.
+    // No work remains after it.
     script.beside().at_least(5);
     script.beside().set_idle_steps(100);
     bench.ask(Some(chat), "And again");
@@ -99,7 +99,7 @@ fn a_chat_that_is_opened_while_the_model_loads_is_read_when_it_has() {
     bench.chat.read_ahead(Some(chat), "Where ", true).unwrap();
     drop(loaded);
     bench.until_ready();
-    // The last of them alone, and once.
+    // Only the last of them, and once.
     let ahead = Beside::ReadAhead(chat, "Where".into());
     script.beside().until(&ahead);
     std::thread::sleep(5 * TIMING.idle_after);
@@ -173,11 +173,11 @@ fn what_is_kept_of_purged_chats_is_erased() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("chats.db");
     let mut bench = Bench::on_file(&path, &script);
-    // What is read ahead of a new chat is of no chat that there is.
+    // The prefill of a new chat belongs to no existing chat.
     let new = ChatId(0);
     assert_eq!(script.beside().at_least(1), [Beside::Retain(vec![new])]);
     let kept = bench.ask(None, "Hello?").chat.id;
-    // It can be restored for 30 days, and is kept so long.
+    // It can be restored for 30 days, and its caches are kept for as long.
     bench.chat.delete([kept]).unwrap();
     bench.chat.shutdown();
     let before = script.beside().at_least(1).len();
@@ -217,7 +217,7 @@ fn after_a_panic_in_idle_time_the_model_is_opened_again() {
     assert_eq!(texts(&answered).last(), Some(&"Yes."));
 }
 
-/// A chat with one answer, and the number of things that were done for it.
+/// Makes a chat with one answer. Returns it with the number of actions for it.
 fn answered(bench: &mut Bench) -> (ChatId, usize) {
     let chat = bench.ask(None, "Hello?").chat.id;
     (chat, bench.script.beside().at_least(2).len())
@@ -231,7 +231,7 @@ fn a_draft_that_goes_on_does_not_interrupt_what_is_read_of_it() {
     script.beside().hold(true);
     let ahead = |text: &str| {
         bench.chat.read_ahead(Some(chat), text, true).unwrap();
-        // It may have been begun before it interrupted what was done, and is begun again then.
+        // It may have started before it interrupted the work, and then starts again.
         std::thread::sleep(5 * TIMING.idle_after);
         script.beside().at_least(before + 1)
     };
@@ -301,7 +301,7 @@ fn an_error_in_idle_time_drops_nothing_that_waits_for_the_disk() {
     bench.until_ready();
     script.beside().set_idle_steps(3);
     let chat = bench.ask(None, "Hello?").chat.id;
-    // Too long to be read.
+    // Too long for a prefill.
     let draft = "word ".repeat(300);
     bench.chat.read_ahead(Some(chat), draft, true).unwrap();
     let expected = [

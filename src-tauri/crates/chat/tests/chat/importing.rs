@@ -10,7 +10,7 @@ use crate::scripted::{Bench, Script, TIMING, TODAY};
 
 pub const DAY: &str = "2026-03-05";
 
-/// Chats as another store has them.
+/// Makes chats in the form in which another store exports them.
 pub fn chats(count: usize, text: &str) -> Vec<WholeChat> {
     let other = Store::in_memory().unwrap();
     for at in 0..count {
@@ -137,7 +137,7 @@ fn two_imports_at_one_moment_of_any_clock_are_apart() {
             ..TIMING
         };
         let store = Store::in_memory().unwrap();
-        // What another import left, of which nothing was purged yet.
+        // The rest of another import, none of which was purged yet.
         let mut left = chat::Importing::begin(&store, 0).unwrap();
         left.add(&store, chats(1, "left").remove(0)).unwrap();
         left.write(&store, Duration::MAX).unwrap();
@@ -367,7 +367,7 @@ fn nothing_is_purged_while_an_import_is_written() {
     }
     bench.chat.delete([old]).unwrap();
     bench.chat.delete_for_good([old]).unwrap();
-    // Each verb is followed by what is due.
+    // Each verb is followed by the work that is due.
     bench.chat.snapshot().unwrap();
     assert_eq!(import.finish().unwrap().added, 2);
     assert_eq!(titles(&bench), ["Chat 0", "Chat 1"]);

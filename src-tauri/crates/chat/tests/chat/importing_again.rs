@@ -1,4 +1,4 @@
-//! Chats that are imported again: known, gone on, or in several states.
+//! Chats that are imported again: known, continued, or in several states.
 
 use std::time::Instant;
 
@@ -14,12 +14,12 @@ fn what_is_here_already_is_left_out_and_what_went_on_is_added() {
     import(&bench, chats.clone()).unwrap();
     let again = import(&bench, chats.clone()).unwrap();
     assert_eq!((again.added, again.known, again.changed), (0, 3, 0));
-    // Whoever goes on here has all that the file has.
+    // A chat that is continued here has everything that the file has.
     let first = bench.chat.snapshot().unwrap().chats[0].id;
     let mut bench = bench;
     bench.ask(Some(first), "And how long?");
     assert_eq!(import(&bench, chats.clone()).unwrap().known, 3);
-    // Whoever went on there has more.
+    // A chat that was continued there has more.
     let mut more = chats;
     let mut message = more[0].messages[0].clone();
     message.id = 2;
@@ -32,7 +32,7 @@ fn what_is_here_already_is_left_out_and_what_went_on_is_added() {
         assert_eq!((counts.added, counts.known), (3 - known, known));
     }
     assert_eq!(titles(&bench).len(), 4);
-    // One that was deleted comes again.
+    // A deleted chat is imported again.
     let all: Vec<_> = bench
         .chat
         .snapshot()
@@ -45,7 +45,7 @@ fn what_is_here_already_is_left_out_and_what_went_on_is_added() {
     assert_eq!(import(&bench, more).unwrap().added, 3);
 }
 
-/// The chats with one more message behind the first of them.
+/// Adds one more message to the first of the chats.
 fn gone_on(mut chats: Vec<WholeChat>, text: &str) -> Vec<WholeChat> {
     let chat = &mut chats[0];
     let last = chat.messages.last().unwrap().clone();
@@ -67,7 +67,7 @@ fn a_chat_that_comes_twice_in_one_import_is_added_once() {
     let b = gone_on(vec![a.clone()], "Later").remove(0);
     let counts = import(&bench, vec![b.clone(), b.clone()]).unwrap();
     assert_eq!((counts.added, counts.changed, counts.known), (1, 1, 1));
-    // The same where none of them is here.
+    // Likewise if none of them is here.
     let bench = Bench::new();
     let counts = import(&bench, vec![a.clone(), b.clone(), b.clone(), a.clone()]).unwrap();
     assert_eq!((counts.added, counts.changed, counts.known), (2, 1, 2));
@@ -81,7 +81,7 @@ fn states_of_one_chat_in_one_import_have_uids_of_their_own() {
     let mut all: Vec<_> = ["B", "C", "D"]
         .map(|text| gone_on(vec![a.clone()], text).remove(0))
         .into();
-    // One that has the uid which a later state would get.
+    // A chat with the uid that a later state would get.
     let mut taken = chats(1, "y").remove(0);
     taken.chat.uid = store::later_uid(&a.chat.uid, 2);
     all.insert(1, taken);
@@ -168,7 +168,7 @@ fn a_summary_that_is_imported_again_is_of_the_chat_that_came_with_it() {
     let bench = Bench::new();
     import(&bench, both.clone()).unwrap();
     assert_eq!(summed_up_message(&bench, &summary), second);
-    // The chat is here in another state: it is added beside that one.
+    // The chat is here in another state: this one is added beside it.
     let view = bench.chat.open_chat(chat_titled(&bench, &of)).unwrap();
     let message = view.messages.iter().find(|it| it.text == "second").unwrap();
     bench.chat.delete_message(message.id).unwrap();
@@ -177,7 +177,7 @@ fn a_summary_that_is_imported_again_is_of_the_chat_that_came_with_it() {
     assert_eq!((counts.added, counts.changed), (2, 1));
     assert_eq!(summed_up_message(&bench, &summary), second);
 
-    // All that it says is here, at other places: before the summary, and after it.
+    // Everything in it is here, at other positions: before the summary, and after it.
     for at_end in [false, true] {
         let bench = Bench::new();
         import(&bench, vec![both[0].clone()]).unwrap();
@@ -196,7 +196,7 @@ fn a_summary_that_is_imported_again_is_of_the_chat_that_came_with_it() {
         assert_eq!(summed_up_message(&bench, &summary), second);
     }
 
-    // Of two exports in one import, each summary is of the state that came with it.
+    // With two exports in one import, each summary refers to the state that came with it.
     let bench = Bench::new();
     let mut later = both.clone();
     later[0].messages.remove(0);

@@ -29,7 +29,7 @@ fn has_failed(model: &ModelView) -> bool {
     model.status == ModelStatus::None && model.error.is_some()
 }
 
-/// A file, and a bench over it whose model is the user's.
+/// Makes a file, and a bench over it whose model is the user's.
 pub fn with_mine() -> (tempfile::TempDir, PathBuf, Bench) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("goldcrest.db");
@@ -277,7 +277,7 @@ fn settings_that_change_while_a_model_opens_open_it_again() {
     let opens = bench.script.opens();
     let last = opens.last().unwrap();
     assert_eq!((&last.0, last.1.threads), (&file("a.gguf"), Some(2)));
-    // It was the user's wish both times.
+    // The user requested it both times.
     assert_eq!(opens.len(), 3);
 }
 
@@ -383,7 +383,7 @@ fn a_model_over_which_the_app_crashed_is_opened_only_when_it_is_asked_for() {
     assert!(open(&status).demo_model);
     assert_eq!(status.error.unwrap().code, FailureCode::Crashed);
     bench.ask(None, "Still there?");
-    // Other settings open the present model once more, and not the one that crashed.
+    // Other settings reopen the present model, and not the one that crashed.
     let settings = Settings {
         device: "cpu".into(),
         ..Settings::default()
@@ -402,7 +402,7 @@ fn a_model_over_which_the_app_crashed_is_opened_only_when_it_is_asked_for() {
     assert_eq!((&*open(&status).name, status.error.clone()), ("mine", None));
     bench.chat.shutdown();
 
-    // Where even the demo model is one of them, there is a window without a model.
+    // If even the demo model is one of them, there is a window without a model.
     let script = Script::default();
     script.crashed(file("mine.gguf"));
     script.crashed(ModelChoice::DemoModel);
@@ -453,7 +453,7 @@ fn where_a_model_given_at_the_start_does_not_open_the_last_one_is_there_with_the
     assert!(status.error.unwrap().message.contains("bad.gguf"));
     bench.chat.shutdown();
 
-    // Neither of them opens, or they are the same: the demo model is there, and mine is still remembered.
+    // Neither of them opens, or they are the same: the demo model is open, and mine is still remembered.
     for given in ["bad.gguf", "mine.gguf"] {
         let script = Script::default();
         script.refuse(file("bad.gguf"));

@@ -198,7 +198,7 @@ fn the_bin_has_what_was_deleted_until_it_is_removed_for_good() {
         (2, bin[1].purge_at)
     );
 
-    // One that is not in the bin is not removed.
+    // A chat that is not in the bin is not purged.
     bench.chat.delete_for_good([one, three]).unwrap();
     assert_eq!(ids(&bench.chat.bin().unwrap()), [two]);
     script

@@ -233,7 +233,7 @@ fn what_was_chosen_for_a_chat_that_began_is_not_undone_in_the_next() {
     assert_eq!(bench.chat.snapshot().unwrap().new_chat_preset, None);
     let view = bench.chat.open_chat(chat).unwrap();
     assert_eq!(view.preset.unwrap().preset, Some(coder));
-    // Nor is it done again there.
+    // Nor is it redone there.
     choose(&bench, None, Some(poet), "");
     undo(&bench);
     bench.ask(None, "Hello?");

@@ -107,7 +107,7 @@ fn a_model_without_thinking_mode_is_not_asked_to_think() {
 #[test]
 fn an_answer_that_begins_again_forgets_the_ids_of_its_first_attempt() {
     let mut bench = Bench::new();
-    // Stopped between the tag and the first thought: there is no text to go on with.
+    // Stopped between the tag and the first thought: there is no text to continue.
     bench
         .script
         .answer([Step::Tag(1), Step::End(inference::StopReason::MaxTokens)]);

@@ -1,4 +1,4 @@
-//! Model files that hold another model by now.
+//! Model files whose content has changed.
 
 use chat::{ModelView, Settings};
 
@@ -41,7 +41,7 @@ fn a_file_that_is_replaced_while_it_is_open_is_said_when_it_is_read_again() {
     assert_eq!(words(&settled(&mut bench)), Some(REPLACED));
     bench.chat.save_settings(threads(2)).unwrap();
     assert_eq!(words(&settled(&mut bench)), None);
-    // Also where it is read again because another one did not open.
+    // Also if it is reopened because another one did not open.
     bench.script.fingerprint("a third");
     bench.script.refuse(file("bad.gguf"));
     bench.chat.open_model(file("bad.gguf")).unwrap();

@@ -1,4 +1,4 @@
-//! A copy that takes the store's place, and a store that is left for another place.
+//! A copy that replaces the store, and a store that moves to another place.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -9,7 +9,7 @@ use crate::beside::Beside;
 use crate::importing::{DAY, add, chat_titled, chats, import, titles};
 use crate::scripted::{Bench, Script, Step, TODAY};
 
-/// A store on a file with one chat, and a copy of it as it was before it had one.
+/// Makes a store on a file with one chat, and a copy from before it had one.
 fn restorable() -> (tempfile::TempDir, std::path::PathBuf, Bench) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("goldcrest.db");
@@ -43,7 +43,7 @@ fn a_copy_takes_the_stores_place_without_a_restart() {
         None,
         "what was changed before is not there"
     );
-    // What was there is kept, and what is written now is in the file.
+    // The former file is kept, and new writes are in the present one.
     bench.ask(None, "Later");
     bench.chat.shutdown();
     let titles = |path: &std::path::Path| {
@@ -159,7 +159,7 @@ fn the_store_is_left_for_its_copy_or_goes_on_where_that_fails() {
     assert_eq!(failed.unwrap_err().message, "no room");
     assert_eq!(titles(&bench).len(), 2);
     let copy = |file: &std::path::Path| {
-        // Nothing is in a journal beside it.
+        // The WAL is merged.
         assert!(!file.with_extension("db-wal").exists());
         Ok(())
     };
@@ -234,7 +234,7 @@ fn a_copy_does_not_take_the_stores_place_while_a_branch_is_copied() {
     let handle = bench.chat.clone();
     let fork = std::thread::spawn(move || handle.fork(leaf).unwrap());
     let refused = loop {
-        // It is asked between two parts of the copy.
+        // Called between two parts of the copy.
         match bench.chat.may_leave_store() {
             Err(failure) => break failure.message,
             Ok(()) => assert!(!fork.is_finished(), "never refused"),
@@ -259,7 +259,7 @@ fn what_waits_to_be_read_ahead_of_the_file_that_was_there_is_not_read() {
     bench.chat.read_ahead(Some(chat), "Where ", true).unwrap();
     let name = chat::good_copies(&path).remove(0).name;
     bench.chat.restore_copy(&path, &name).unwrap();
-    // The id is that of another chat now.
+    // The id now belongs to another chat.
     import(&bench, chats(1, "another")).unwrap();
     assert_eq!(chat_titled(&bench, "Chat 0"), chat);
     drop(loaded);

@@ -21,10 +21,10 @@ pub use crate::clocks::{SteppingClock, TIMING, TODAY};
 use crate::counter::CounterLog;
 pub use crate::shown::{last_row, open, texts};
 
-/// Longer than anything here takes, and short enough to fail.
+/// Timeout of events: longer than any test takes, and short enough to fail.
 pub const EVENT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Bytes that the scripted model's longest token has.
+/// Bytes of the scripted model's longest token.
 pub const LONGEST_TOKEN: usize = 256;
 
 /// One step of a scripted answer.
@@ -35,11 +35,11 @@ pub enum Step {
     Say(&'static str),
     Tag(u32),
     Sleep(u64),
-    /// Goes on when the test says so, or when it is cancelled.
+    /// Waits until the test continues it, or it is cancelled.
     Wait,
     /// Thinks until the answer is requested.
     ThinkOn(&'static str),
-    /// Tokens that come though it was cancelled.
+    /// Tokens that come despite a cancel.
     LastWords(&'static [&'static str]),
     /// Ignores cancel: it goes on until the sender of [`Script::stuck`] is dropped.
     Stuck,
@@ -89,7 +89,7 @@ pub struct Script(Arc<Mutex<Inner>>);
 struct Inner {
     answers: Vec<Vec<Step>>,
     turns: Vec<Asked>,
-    /// The conversations of all prompts; the first id of a prompt is the index of its own.
+    /// Conversations of all prompts; the first id of a prompt is the index of its own.
     prompted: Vec<Conversation>,
     opens: Vec<(ModelChoice, ModelOptions)>,
     bad: Vec<ModelChoice>,
@@ -113,7 +113,7 @@ struct Inner {
 }
 
 impl Script {
-    /// The next answer. Without one the model says "Yes."
+    /// Sets the next answer. Without one the model says "Yes."
     pub fn answer(&self, steps: impl Into<Vec<Step>>) {
         self.0.lock().unwrap().answers.push(steps.into());
     }
@@ -133,7 +133,7 @@ impl Script {
     pub fn crashed(&self, choice: ModelChoice) {
         self.0.lock().unwrap().crashed.push(choice);
     }
-    /// Opening waits until the sender is used or dropped.
+    /// Makes opening wait until the sender is used or dropped.
     pub fn slow_open(&self) -> Sender<()> {
         let (go, wait) = channel();
         self.0.lock().unwrap().slow_open = Some(wait);
@@ -142,17 +142,17 @@ impl Script {
     pub fn panic_at_open(&self) {
         self.0.lock().unwrap().open_panics = true;
     }
-    /// Lets `Step::Wait` go on, each time it is used.
+    /// Makes `Step::Wait` continue each time the sender is used.
     pub fn go(&self) -> Sender<()> {
         let (go, wait) = channel();
         self.0.lock().unwrap().go = Some(wait);
         go
     }
-    /// The models have no thinking mode.
+    /// Removes the thinking mode of the models.
     pub fn cannot_think(&self) {
         self.0.lock().unwrap().cannot_think = true;
     }
-    /// The next answer goes over to another device.
+    /// Makes the next answer fail over to another device.
     pub fn moves(&self) {
         self.0.lock().unwrap().moves = true;
     }
@@ -161,7 +161,7 @@ impl Script {
         self.0.lock().unwrap().stuck = Some(wait);
         go
     }
-    /// The model is not dropped before the sender is.
+    /// Makes the model wait for the sender's drop before its own.
     pub fn slow_drop(&self) -> Sender<()> {
         let (go, wait) = channel();
         self.0.lock().unwrap().slow_drop = Some(wait);
@@ -182,11 +182,11 @@ impl Script {
     pub fn closes(&self) -> usize {
         self.0.lock().unwrap().closes
     }
-    /// The conversations that prompts were made of, in order.
+    /// Returns the conversations of all prompts, in order.
     pub fn prompted(&self) -> Vec<Conversation> {
         self.0.lock().unwrap().prompted.clone()
     }
-    /// Tokens of the prompt that was generated from last.
+    /// Returns the tokens of the last prompt that was generated from.
     pub fn last_prompt(&self) -> usize {
         self.0.lock().unwrap().last_prompt
     }
@@ -212,7 +212,7 @@ impl Script {
     pub fn title(&self, title: &'static str) {
         self.0.lock().unwrap().title = Some(title);
     }
-    /// Making a prompt takes until it is cancelled.
+    /// Makes rendering a prompt last until it is cancelled.
     pub fn slow_prompt(&self) {
         self.0.lock().unwrap().slow_prompt = true;
     }
@@ -418,7 +418,7 @@ impl ModelHost for Scripted {
         Some(Arc::new(self.script.counter()))
     }
 
-    /// A token a word, and ten for the header.
+    /// Counts a token per word, and ten for the header.
     fn prompt(
         &mut self,
         conversation: &Conversation,

@@ -300,7 +300,7 @@ fn a_view_has_exactly_what_its_number_says() {
         if shown.state != MessageState::Writing {
             break;
         }
-        // Deltas from before the view was made are on their way already.
+        // Deltas from before the view was made are still on their way.
         while last < shown.seq {
             let Some(ChatEvent::Delta {
                 seq,

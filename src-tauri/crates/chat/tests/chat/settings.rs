@@ -307,7 +307,7 @@ fn what_the_user_has_not_changed_is_as_the_model_asks_for_it() {
     assert_eq!(bench.script.last_turn().sampling, whole);
 }
 
-/// Earlier versions stored every value, changed or not.
+/// Checks values that were stored by earlier versions, which stored every value, changed or not.
 #[test]
 fn what_an_earlier_version_stored_counts_where_it_was_changed() {
     let folder = tempfile::tempdir().unwrap();
@@ -325,7 +325,7 @@ fn what_an_earlier_version_stored_counts_where_it_was_changed() {
     let bench = Bench::on_file(&path, &Script::default());
     let mut settings = bench.chat.snapshot().unwrap().settings;
     assert_eq!(settings.sampling_changes, expected);
-    // What is set to an earlier default from now on stays set.
+    // A value that is set to an earlier default from now on stays set.
     settings.sampling_changes.temperature = Some(0.6);
     bench.chat.save_settings(settings.clone()).unwrap();
     bench.chat.shutdown();

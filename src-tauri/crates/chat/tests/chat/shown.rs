@@ -5,19 +5,19 @@ use std::path::Path;
 use chat::{ChatView, ModelInfo, ModelView, Store};
 use store::MessageRow;
 
-/// The model that is open.
+/// Returns the open model.
 pub fn open(model: &ModelView) -> &ModelInfo {
     model.status.ready().expect("an open model")
 }
 
-/// The last message of the latest chat, as it is in the file.
+/// Returns the last message of the latest chat, as it is in the file.
 pub fn last_row(path: &Path) -> MessageRow {
     let store = Store::open(path).unwrap();
     let leaf = store.chats().list().unwrap()[0].leaf.unwrap();
     store.messages().get(leaf).unwrap()
 }
 
-/// The texts of a view.
+/// Returns the texts of a view.
 pub fn texts(view: &ChatView) -> Vec<&str> {
     view.messages
         .iter()

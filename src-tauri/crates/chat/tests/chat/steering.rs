@@ -1,4 +1,4 @@
-//! An answer is made to begin, or to go on.
+//! Steering: the answer begins, or is continued.
 
 use chat::{MessageState, Settings};
 use inference::{StopReason, ThinkingCut};
@@ -67,7 +67,7 @@ fn the_budget_of_thinking_is_that_of_the_answer_however_often_it_goes_on() {
     assert_eq!(go_on(" four five"), Some(4));
     assert_eq!(go_on(" six seven eight"), Some(2));
     assert_eq!(go_on(" nine"), Some(0));
-    // Another answer has all of it.
+    // Another answer has the whole budget.
     bench.chat.regenerate(answer, true, None).unwrap();
     bench.until_ended();
     assert_eq!(bench.script.last_turn().thinking_budget, Some(7));

@@ -1,4 +1,4 @@
-//! Stop, wherever the answer is, and going on afterwards.
+//! Stop, at every stage of the answer, and continuing afterwards.
 
 use chat::{ChatEvent, FailureCode, MessageState, Stage};
 use inference::StopReason;
@@ -47,7 +47,7 @@ fn a_stopped_answer_keeps_what_it_has_and_goes_on_in_the_same_message() {
         "verbatim, tags included"
     );
 
-    // The whole answer's ids are known: those of before, and those of now.
+    // The ids of the whole answer are known: the former and the new ones.
     bench
         .chat
         .send(Some(view.chat.id), "Really?", true)
@@ -228,18 +228,18 @@ fn blanks_at_the_end_of_thinking_go_once_it_has_ended() {
         bench.chat.send(None, "How heavy?", true).unwrap();
         assert_eq!(bench.until_ended().thinking.as_deref(), Some(expected));
     }
-    // A turn that ends in its thinking has nothing to come.
+    // A turn that ends in its thinking has nothing to continue.
     bench.script.answer(thinking);
     bench.chat.send(None, "How heavy?", true).unwrap();
     assert_eq!(bench.until_ended().thinking.as_deref(), Some("Hm."));
-    // Thinking that begins again after its tag can go on.
+    // Thinking that begins again after its tag can be continued.
     let again = [&closed[..], &[Step::Think("More ")][..]].concat();
     let last = Step::End(StopReason::MaxTokens);
     bench.script.answer([&again[..], &[last][..]].concat());
     bench.chat.send(None, "How heavy?", true).unwrap();
     let ended = bench.until_ended();
     assert_eq!(ended.thinking.as_deref(), Some("Hm.\n\nMore "));
-    // Blanks alone are no thinking.
+    // Blanks are no thinking.
     bench
         .script
         .answer([Step::Think(" \n"), Step::End(StopReason::MaxTokens)]);

@@ -101,7 +101,7 @@ fn nothing_of_a_temporary_chat_is_in_the_folder_until_it_is_kept() {
     );
 }
 
-/// A temporary chat that takes a while to copy.
+/// Makes a temporary chat that takes a while to copy.
 fn long_chat(bench: &mut Bench) -> ChatId {
     let chat = bench.chat.new_temporary_chat().unwrap().chat.id;
     for at in 0..300 {
@@ -179,7 +179,7 @@ fn keeping_that_fails_leaves_nothing_on_the_disk() {
     bench.ask(Some(chat), "It goes on");
     bench.chat.keep_chat(chat).unwrap();
 
-    // Nor does it where it is done again.
+    // Nor does it after a redo.
     let back = bench.chat.undo().unwrap().unwrap().chat;
     bench.chat.save_draft(back, "a shoebill").unwrap();
     until_off_disk(folder.path());
@@ -308,7 +308,7 @@ fn keeping_is_undone_without_losing_what_was_said_since() {
         texts(&longer)
     );
     bench.chat.shutdown();
-    // What is purged is overwritten at once, or at the next start.
+    // Purged content is overwritten at once, or at the next start.
     let mut bench = Bench::on_file(&path, &Script::default());
     bench.until_ready();
     until_off_disk(folder.path());
@@ -381,7 +381,7 @@ fn a_temporary_chat_that_is_kept_goes_on_with_what_was_read_of_it() {
     let forgets = |of| Beside::Forget(vec![of]);
     let done = bench.script.beside().at_least(1);
     assert!(!done.contains(&forgets(chat)), "{done:?}");
-    // What was read of the other is of a temporary chat again: it must not get to the disk.
+    // The cache of the other now belongs to a temporary chat again: it must not reach the disk.
     let back = bench.chat.undo().unwrap().unwrap().chat.unwrap();
     bench.script.beside().until(&forgets(kept));
     let done = bench.script.beside().at_least(1);
@@ -419,7 +419,7 @@ fn a_temporary_chat_that_is_deleted_leaves_the_memory_after_a_day() {
     for chat in [gone, kept] {
         assert!(bench.chat.open_chat(chat).is_err());
     }
-    // That it was deleted cannot be undone any more; that one was kept can.
+    // The deletion cannot be undone any more; keeping the chat can.
     let undone = bench.chat.undo().unwrap().unwrap();
     assert_eq!(undone.label, "kept “Two”");
     let back = bench.chat.open_chat(undone.chat.unwrap()).unwrap();

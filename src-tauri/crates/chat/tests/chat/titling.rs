@@ -127,7 +127,7 @@ fn a_message_does_not_wait_for_a_title() {
     bench.script.beside().hold(false);
     bench.until_ended();
     assert!(before.elapsed() < Duration::from_secs(2));
-    // Behind the second answer there is time for it.
+    // After the second answer there is time for it.
     until_titled(&mut bench, "Weight of Birds");
 }
 

@@ -1,4 +1,4 @@
-//! The model is unloaded when it is not used, or when the user says so, and is opened again when it is needed.
+//! The model is unloaded after an idle time, or at the user's request, and is reopened when it is needed.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use chat::{
 
 use crate::scripted::{Bench, EVENT_TIMEOUT, Script, Step, TIMING, TODAY, open};
 
-/// So short that a test waits for ten of them.
+/// Length of a minute, short enough that a test waits for ten of them.
 const MINUTE: Duration = Duration::from_millis(60);
 
 fn mine() -> ModelChoice {
@@ -37,7 +37,7 @@ fn until_ready(bench: &mut Bench) -> ModelView {
     model_until(bench, |model| model.status.ready().is_some())
 }
 
-/// The model thread closes a model soon after the window has learnt of it.
+/// Waits until the model thread has closed a model, soon after the window's event.
 fn until_closed(bench: &Bench, times: usize) {
     let begun = Instant::now();
     while bench.script.closes() < times && begun.elapsed() < EVENT_TIMEOUT {
@@ -50,7 +50,7 @@ fn status(bench: &Bench) -> ModelStatus {
     bench.chat.snapshot().unwrap().model.status
 }
 
-/// A bench whose model is a file, with a minute of this length.
+/// Makes a bench whose model is a file, with a minute of this length.
 fn with_mine(minute: Duration) -> Bench {
     let timing = Timing { minute, ..TIMING };
     let script = Script::default();
@@ -61,7 +61,7 @@ fn with_mine(minute: Duration) -> Bench {
     bench
 }
 
-/// A bench whose model is a file that was ejected.
+/// Makes a bench whose model is a file that was ejected.
 fn with_mine_ejected() -> Bench {
     let mut bench = with_mine(TIMING.minute);
     bench.chat.eject_model().unwrap();
@@ -124,7 +124,7 @@ fn a_model_stays_where_it_is_never_to_be_unloaded_and_the_demo_model_always_does
     std::thread::sleep(MINUTE * 15);
     assert_eq!(bench.script.closes(), 0);
 
-    // From now on the time counts from when it was last used.
+    // From now on the idle time counts from the last use.
     let one = Settings {
         unload_minutes: Some(1),
         ..never
@@ -225,7 +225,7 @@ fn a_file_that_was_replaced_while_it_was_not_loaded_is_opened_with_a_word_about_
             "mine.gguf was replaced since it was last opened: it is another model now."
         )
     );
-    // Said once.
+    // Reported once.
     bench.chat.eject_model().unwrap();
     bench.chat.reload_model().unwrap();
     assert_eq!(until_ready(&mut bench).error, None);

@@ -10,7 +10,7 @@ use crate::beside::Beside;
 use crate::bin::{DAY, TOMORROW, date_back};
 use crate::scripted::{Bench, EVENT_TIMEOUT, Script, Step, TIMING, TODAY, last_row, texts};
 
-/// Saves at the end alone, and tries again only when it has to.
+/// Timing without journaling and retries.
 const UNHURRIED: Timing = Timing {
     journal_after: Duration::from_secs(3600),
     retry_after: Duration::from_secs(3600),
@@ -19,7 +19,7 @@ const UNHURRIED: Timing = Timing {
 
 const TABLES: [&str; 5] = ["chat", "message", "setting", "draft", "window"];
 
-/// A file, and a bench over it.
+/// Makes a file, and a bench over it.
 fn on_file() -> (tempfile::TempDir, std::path::PathBuf, Bench) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("goldcrest.db");
@@ -28,7 +28,7 @@ fn on_file() -> (tempfile::TempDir, std::path::PathBuf, Bench) {
     (folder, path, bench)
 }
 
-/// The number of messages that a search finds.
+/// Returns the number of messages that a search finds.
 fn found(bench: &Bench, query: &str) -> u32 {
     let chats = bench.chat.search(query).unwrap().chats;
     chats.iter().map(|chat| chat.count).sum()
@@ -42,7 +42,7 @@ fn an_answer_that_cannot_be_saved_is_stopped_and_saved_when_that_is_possible() {
         Step::Say("Six "),
         Step::Wait,
         Step::Say("grams"),
-        // Nothing but a cancel ends this.
+        // Only a cancel ends this.
         Step::Wait,
     ]);
     let chat = bench.chat.send(None, "How heavy?", true).unwrap().chat.id;
@@ -119,10 +119,10 @@ fn an_answer_that_fills_the_disk_is_whole_once_there_is_room() {
         long,
         "it can be read meanwhile"
     );
-    // A short message would still fit, but not under an answer that is not there.
+    // A short message would still fit, but not below a missing answer.
     let refused = bench.chat.send(Some(chat), "Sure?", true).unwrap_err();
     assert_eq!(refused.code, FailureCode::DiskFull);
-    // What is kept to save time makes room.
+    // Caches are freed to make room.
     script.beside().until(&Beside::MakeRoom);
 
     faults::make_room(&path).unwrap();
@@ -321,7 +321,7 @@ fn chats_can_be_read_though_nothing_can_be_written() {
     assert_eq!(refused.code, FailureCode::Store);
 
     faults::allow_writes(&path).unwrap();
-    // What is sent goes under what is shown.
+    // A message is added below the shown one.
     let view = bench.ask(Some(chat), "Sure?");
     assert_eq!(texts(&view), ["How heavy?", "Six grams.", "Sure?", "Yes."]);
 }
@@ -456,7 +456,7 @@ fn all_ends_are_saved_once_that_is_possible() {
     for _ in &chats {
         assert_eq!(bench.until_ended().state, MessageState::Failed);
     }
-    // Meanwhile it is tried several times.
+    // Meanwhile it is retried several times.
     std::thread::sleep(10 * TIMING.retry_after);
     faults::allow_writes(&path).unwrap();
     let mut saved: Vec<_> = chats.iter().map(|_| bench.until_ended().text).collect();
