@@ -142,47 +142,47 @@ impl Store {
         }
     }
 
-    /// The chats.
+    /// Returns the table of chats.
     pub fn chats(&self) -> ChatTable<'_> {
         ChatTable { db: &self.db }
     }
 
-    /// The folders.
+    /// Returns the table of folders.
     pub fn folders(&self) -> FolderTable<'_> {
         FolderTable { db: &self.db }
     }
 
-    /// The messages.
+    /// Returns the table of messages.
     pub fn messages(&self) -> MessageTable<'_> {
         MessageTable { db: &self.db }
     }
 
-    /// The chats in the form in which they are exported and imported.
+    /// Returns the chats in the form in which they are exported and imported.
     pub fn records(&self) -> ChatRecords<'_> {
         ChatRecords { db: &self.db }
     }
 
-    /// The settings.
+    /// Returns the table of settings.
     pub fn settings(&self) -> SettingTable<'_> {
         SettingTable { db: &self.db }
     }
 
-    /// The drafts.
+    /// Returns the table of drafts.
     pub fn drafts(&self) -> DraftTable<'_> {
         DraftTable { db: &self.db }
     }
 
-    /// The presets.
+    /// Returns the table of presets.
     pub fn presets(&self) -> PresetTable<'_> {
         PresetTable { db: &self.db }
     }
 
-    /// The windows' positions.
+    /// Returns the table of the windows' positions.
     pub fn windows(&self) -> WindowTable<'_> {
         WindowTable { db: &self.db }
     }
 
-    /// Full-text search.
+    /// Returns the full-text search.
     pub fn search(&self) -> Search<'_> {
         Search {
             db: &self.db,

@@ -50,7 +50,7 @@ impl StoreSnapshot {
         Ok(StoreSnapshot { db })
     }
 
-    /// The chats in the form in which they are exported.
+    /// Returns the chats in the form in which they are exported.
     pub fn records(&self) -> ChatRecords<'_> {
         ChatRecords { db: &self.db }
     }

@@ -14,7 +14,7 @@ pub(crate) mod window;
 
 use crate::migrate::Step;
 
-/// All steps of all tables. Within a version, tables come before those that refer to them.
+/// Returns all steps of all tables. Within a version, tables come before those that refer to them.
 pub(crate) fn steps() -> Vec<Step> {
     [
         folder::STEPS,

@@ -105,7 +105,7 @@ fn a_chat_of_thousands_of_turns_can_be_purged() {
     let leaf = store.chats().get(id).unwrap().leaf.unwrap();
     assert_eq!(store.messages().path(leaf).unwrap().len(), 3000);
     store.chats().delete(id, 1).unwrap();
-    // A part at a time, and never so little that it goes on for ever.
+    // A part at a time, and never so little that it does not end.
     let calls = (1..).find(|_| !store.chats().purge(2, Duration::from_millis(5)).unwrap());
     assert!(calls.unwrap() > 1, "{calls:?}");
     assert!(store.messages().tree(id).unwrap().is_empty());

@@ -91,7 +91,7 @@ fn a_damaged_database_pushes_no_good_copy_out() {
     assert!(!folder.path().join("copies/day-2026-03-05.db").exists());
 }
 
-/// A database that takes a while to copy.
+/// Makes a database that takes a while to copy.
 fn large(path: &Path, megabytes: usize) -> Store {
     let store = Store::open(path).unwrap();
     let (id, first) = chat(&store, "Goldcrests", "How heavy?");
@@ -182,7 +182,7 @@ fn a_copy_that_is_broken_off_has_no_name_of_a_copy() {
     let (folder, path) = folder();
     drop(large(&path, 32));
     let mut child = child("copies::copies_until_it_is_killed", &path);
-    // As soon as some of it is there.
+    // As soon as a part of it exists.
     let begun = || {
         let entries = fs::read_dir(folder.path().join("copies")).ok()?;
         entries.flatten().find(|entry| {
@@ -219,7 +219,7 @@ fn copies_made_before_an_update_go_after_thirty_days() {
     assert!(!copy.exists(), "31 days");
 }
 
-/// All bytes of all files below a folder.
+/// Returns all bytes of all files below a folder.
 fn bytes_below(folder: &Path) -> Vec<u8> {
     let entries = fs::read_dir(folder)
         .unwrap()

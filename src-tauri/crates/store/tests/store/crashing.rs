@@ -6,7 +6,7 @@ use store::{MessageState, Progress, Store};
 
 use crate::{FILE, answer, chat, child, folder};
 
-/// The child: journals an answer that grows, and says after each write that it is safe.
+/// Runs as the child: journals an answer that grows, and prints after each write that it is durable.
 #[test]
 #[ignore = "the child process of the test below"]
 fn journals_until_it_is_killed() {

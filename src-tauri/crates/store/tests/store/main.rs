@@ -38,14 +38,14 @@ const FILE: &str = "GOLDCREST_STORE_TEST_FILE";
 /// Time limit that no test reaches.
 const LONG: Duration = Duration::from_secs(60);
 
-/// An empty folder, and the path of the database in it.
+/// Makes an empty folder, and the path of the database in it.
 fn folder() -> (TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("goldcrest.db");
     (folder, path)
 }
 
-/// A database with one chat.
+/// Makes a database with one chat.
 fn on_file() -> (TempDir, PathBuf, Store) {
     let (folder, path) = folder();
     let store = Store::open(&path).unwrap();
@@ -63,7 +63,7 @@ fn child(name: &str, file: &Path) -> Child {
         .unwrap()
 }
 
-/// The titles of all chats, in alphabetical order.
+/// Returns the titles of all chats, in alphabetical order.
 fn titles(store: &Store) -> Vec<String> {
     let chats = store.chats().list().unwrap();
     let mut titles: Vec<_> = chats.into_iter().map(|chat| chat.title).collect();
@@ -71,7 +71,7 @@ fn titles(store: &Store) -> Vec<String> {
     titles
 }
 
-/// The names in a folder, in alphabetical order.
+/// Returns the names in a folder, in alphabetical order.
 fn names(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).unwrap();
     let mut names: Vec<_> = entries
@@ -93,7 +93,7 @@ fn found(store: &Store, query: &str) -> Vec<Option<MessageId>> {
     found
 }
 
-/// A chat with its first message.
+/// Adds a chat with its first message.
 fn chat(store: &Store, title: &str, text: &str) -> (ChatId, MessageId) {
     let chat = store.chats().create(title, "2026-03-05", 100).unwrap();
     (chat, say(store, chat, None, text))

@@ -273,7 +273,7 @@ fn a_snapshot_stays_as_it_was_and_needs_a_database_of_this_version() {
     assert_eq!(records.read(all[0]).unwrap().chat.title, "Goldcrests");
     drop(snapshot);
     drop(store);
-    // Also of one that nobody has open.
+    // Also if nobody has it open.
     assert_eq!(
         StoreSnapshot::take(&path)
             .unwrap()

@@ -187,7 +187,7 @@ fn fold_cluster(cluster: &str, folded: &mut String) {
     folded.push_str(&NFC.normalize(&lower));
 }
 
-/// Accents, and the points of Hebrew and Arabic.
+/// Returns whether a character is an accent, or a point of Hebrew or Arabic.
 fn is_diacritic(c: char) -> bool {
     matches!(
         c,

@@ -51,7 +51,7 @@ pub(super) fn kind(c: char) -> Option<TokenKind> {
     }
 }
 
-/// The tokens of folded text.
+/// Returns the tokens of folded text.
 pub(super) fn tokens(folded: &str) -> impl Iterator<Item = Token> {
     let mut at = 0;
     std::iter::from_fn(move || {
@@ -74,7 +74,7 @@ pub(super) fn tokens(folded: &str) -> impl Iterator<Item = Token> {
     })
 }
 
-/// The words and characters of folded text.
+/// Returns the words and characters of folded text.
 pub(super) fn words(folded: &str) -> impl Iterator<Item = &str> {
     tokens(folded)
         .filter(|token| token.kind != TokenKind::Sign)
