@@ -21,7 +21,7 @@ pub enum Role {
 }
 
 impl Role {
-    /// The name in chat templates, in the store and on the wire.
+    /// Returns the name in chat templates, in the store and on the wire.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -32,7 +32,7 @@ impl Role {
         }
     }
 
-    /// The role of this name.
+    /// Returns the role of this name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Role> {
         [Role::System, Role::User, Role::Assistant, Role::Tool]
@@ -58,7 +58,7 @@ pub struct Turn {
 }
 
 impl Turn {
-    /// A complete message.
+    /// Makes a complete message.
     #[must_use]
     pub fn new(role: Role, text: impl Into<String>) -> Self {
         Self {

@@ -75,7 +75,7 @@ pub enum KvType {
 }
 
 impl KvType {
-    /// The name as ggml writes it.
+    /// Returns the name as ggml writes it.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

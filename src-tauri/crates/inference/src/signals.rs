@@ -14,7 +14,7 @@ pub struct Signals<'a> {
 }
 
 impl<'a> From<&'a AtomicBool> for Signals<'a> {
-    /// A generation that can only be cancelled.
+    /// Makes the signals of a generation that can only be cancelled.
     fn from(cancel: &'a AtomicBool) -> Self {
         Self {
             cancel,
