@@ -122,7 +122,7 @@ struct HubFile {
     file: String,
 }
 
-/// `ENDPOINT/OWNER/NAME/resolve/REVISION/FILE`, or `blob` in place of `resolve`.
+/// Parses `ENDPOINT/OWNER/NAME/resolve/REVISION/FILE`, or `blob` in place of `resolve`.
 fn hub_file(url: &Url, endpoint: &str) -> Option<HubFile> {
     let mut hubs = [endpoint, HUB, "https://hf.co"].into_iter();
     let path = hubs.find_map(|hub| {
