@@ -17,7 +17,7 @@ static CONTENT: LazyLock<Vec<u8>> = LazyLock::new(|| {
         .collect()
 });
 
-/// The file that the tests download, 240 kB.
+/// Returns the file that the tests download, 240 kB.
 pub fn content() -> &'static [u8] {
     &CONTENT
 }

@@ -121,7 +121,7 @@ impl Reply {
         Self::new(status, &headers, body)
     }
 
-    /// Bytes of the head.
+    /// Returns the bytes of the head.
     pub fn head_bytes(&self) -> usize {
         self.head.len()
     }

@@ -16,7 +16,7 @@ fn file(asked: &Asked) -> Reply {
     Reply::file(content(), "a", asked)
 }
 
-/// A server of this name, and its certificate as PEM.
+/// Starts a server of this name, and returns its certificate as PEM.
 pub fn encrypted(
     name: &str,
     reply: impl Fn(&Asked) -> Reply + Send + Sync + 'static,

@@ -26,7 +26,7 @@ struct Written {
 
 static WRITTEN: LazyLock<Mutex<Written>> = LazyLock::new(Mutex::default);
 
-/// A line of the table.
+/// Adds a line to the table.
 #[expect(clippy::print_stdout, reason = "the table of cases, with --nocapture")]
 pub fn note(case: &str, ended: &Ended) {
     let line = format!("| {case} | {} |", same_in_each_run(&ended.sentence()));
