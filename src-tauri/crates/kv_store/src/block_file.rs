@@ -27,7 +27,7 @@ fn header(key: &BlockKey, content: usize) -> [u8; HEADER] {
     header
 }
 
-/// Bytes of the file of a block.
+/// Returns the bytes of the file of a block.
 pub(crate) fn length(content: usize) -> u64 {
     (HEADER + content + CHECKSUM) as u64
 }
