@@ -164,7 +164,7 @@ fn a_file_that_cannot_be_read_leaves_the_model_to_be_downloaded() {
     assert_eq!(entries[1].id, "/SmolLM3-Q4_K_M.gguf");
 }
 
-/// A slow rate that was measured on a machine.
+/// Makes a slow rate that was measured on a machine.
 fn rate(machine: &str) -> Option<WritingRate> {
     Some(WritingRate {
         machine: machine.to_owned(),

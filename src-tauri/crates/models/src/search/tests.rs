@@ -10,7 +10,7 @@ fn fixture() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../engine/tests/fixtures/tiny-q4_k_m.gguf")
 }
 
-/// A SmolLM3 file at this path.
+/// Creates a SmolLM3 file at this path.
 fn place(path: &Path) {
     fs::create_dir_all(path.parent().expect("has one")).expect("made");
     fs::copy(fixture(), path).expect("copied");
@@ -304,7 +304,7 @@ fn an_opened_file_goes_by_the_path_by_which_it_was_opened() {
     );
 }
 
-/// The tiny model in files of 20 tensors and of the rest, as `gguf-split` writes them.
+/// Writes the tiny model as files of 20 tensors and of the rest, like `gguf-split`.
 fn place_parts(folder: &Path, name: &str) -> [PathBuf; 2] {
     use engine::gguf::write::{self, Field, TensorSpec};
     fs::create_dir_all(folder).expect("made");
