@@ -88,7 +88,7 @@ pub struct GpuCache {
 }
 
 impl GpuCache {
-    /// The content of `file`; empty if it cannot be read.
+    /// Reads the content of `file`; empty if it cannot be read.
     pub fn read(file: &Path) -> Self {
         let text = fs::read(file).unwrap_or_default();
         serde_json::from_slice(&text).unwrap_or_default()
@@ -103,7 +103,7 @@ impl GpuCache {
         self.gpus.iter().find(|known| known.key == *key)
     }
 
-    /// The entry of a GPU. Entries of the same device with another driver or app are removed.
+    /// Returns the entry of a GPU. Entries of the same device with another driver or app are removed.
     pub fn entry(&mut self, key: &GpuKey) -> &mut GpuRecord {
         self.gpus
             .retain(|known| known.key.device != key.device || known.key == *key);
@@ -128,7 +128,7 @@ impl GpuCache {
 }
 
 impl GpuRecord {
-    /// The result for this model and CPU.
+    /// Returns the result for this model and CPU.
     pub fn model(&self, model: &str, cpu: &str) -> Option<&ModelRecord> {
         let mut models = self.models.iter();
         models.find(|it| it.model == model && it.cpu == cpu)

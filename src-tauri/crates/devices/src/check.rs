@@ -245,7 +245,7 @@ where
         Ok(())
     }
 
-    /// Every product of the model, one per type and shape.
+    /// Checks every product of the model, one per type and shape.
     fn products(&mut self, source: &dyn WeightSource, config: &Config) -> Result<(), CheckError> {
         let has_matrices = self.exec.limits().matrices.is_some();
         let (mut without, mut with) = (0.0, 0.0);

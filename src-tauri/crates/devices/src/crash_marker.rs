@@ -108,7 +108,7 @@ impl CrashMarkers {
         })
     }
 
-    /// The marker of this process.
+    /// Returns the marker of this process.
     pub fn file(&self, work: Work) -> PathBuf {
         self.folder.join(format!("{}{}", work.prefix(), *PROCESS))
     }
@@ -156,7 +156,7 @@ impl CrashMarkers {
     }
 }
 
-/// The subject of a stale marker.
+/// Returns the subject of a stale marker.
 fn subject<T: DeserializeOwned>(marker: &Path, remove: impl Fn(&T) -> bool) -> Option<T> {
     File::open(marker).ok()?.try_lock().ok()?;
     let Ok(subject) = serde_json::from_slice(&fs::read(marker).ok()?) else {

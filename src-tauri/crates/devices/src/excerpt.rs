@@ -15,7 +15,7 @@ pub struct Excerpt<'a> {
 }
 
 impl<'a> Excerpt<'a> {
-    /// An excerpt of the model in `source`. Layers with a new combination of storage types come first.
+    /// Makes an excerpt of the model in `source`. Layers with a new combination of storage types come first.
     pub fn new(source: &'a dyn WeightSource, config: &Config) -> Excerpt<'a> {
         let mut layer_types = Vec::new();
         let (mut layers, mut others) = (Vec::new(), Vec::new());
@@ -38,12 +38,12 @@ impl<'a> Excerpt<'a> {
         }
     }
 
-    /// The dimensions of the excerpt.
+    /// Returns the dimensions of the excerpt.
     pub fn config(&self) -> &Config {
         &self.config
     }
 
-    /// Name of a tensor in the whole model.
+    /// Returns the name of a tensor in the whole model.
     fn name(&self, name: &str) -> String {
         let parts = name
             .strip_prefix("blk.")

@@ -208,7 +208,7 @@ impl OpenModel {
     }
 }
 
-/// A crash marker while a GPU is in use.
+/// Sets a crash marker while a GPU is in use.
 fn crash_marker(devices: Option<&Devices>, gpu: Option<&Gpu>) -> Option<CrashMarker> {
     devices?.begin(gpu?)
 }
@@ -256,7 +256,7 @@ impl Choice {
         }
     }
 
-    /// A GPU that passed its check, for `reason`.
+    /// Makes the choice of a GPU that passed its check, for `reason`.
     fn gpu(verdict: Verdict, reason: Reason, trial: &Trial<'_>) -> Self {
         let check = verdict.check.unwrap_or_default();
         let layers = trial.file.config().shape.layers;
@@ -468,7 +468,7 @@ impl Devices {
         probe(&self.list, &[])
     }
 
-    /// The cached verdict, else the verdict of a check.
+    /// Returns the cached verdict, else the verdict of a check.
     fn verdict(&self, gpu: &Gpu, trial: &Trial<'_>, on_check: &mut dyn FnMut()) -> Verdict {
         if let Some(verdict) = self.cached_verdict(gpu, trial) {
             return verdict;

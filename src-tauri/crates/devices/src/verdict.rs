@@ -59,7 +59,7 @@ impl Verdict {
         self.result.is_ok()
     }
 
-    /// The reason, as a sentence.
+    /// Returns the reason, as a sentence.
     pub fn reason(&self) -> String {
         match &self.result {
             Ok(reason) => reason.to_string(),
@@ -101,7 +101,7 @@ pub struct Trial<'a> {
 }
 
 impl<'a> Trial<'a> {
-    /// A trial against the CPU at its best level.
+    /// Makes a trial against the CPU at its best level.
     pub fn new(file: &'a ModelFile, threads: Option<usize>, automatic: bool) -> Self {
         let level = engine::CpuLevel::detect().map_or("unknown", engine::CpuLevel::keyword);
         Self {
