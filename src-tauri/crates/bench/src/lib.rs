@@ -231,7 +231,7 @@ impl Instrument<'_> {
         })
     }
 
-    /// A follow-up in a chat of about `tokens` tokens.
+    /// Measures a follow-up in a chat of about `tokens` tokens.
     fn follow_up(&mut self, tokens: usize) -> Result<FollowUp, BenchError> {
         let question = |text: &str| Turn::new(Role::User, text);
         let answer = Turn {
@@ -267,7 +267,7 @@ impl Instrument<'_> {
         })
     }
 
-    /// Seconds of prefill of `count` tokens after `depth` others.
+    /// Measures the seconds of prefill of `count` tokens after `depth` others.
     fn prefill_seconds(
         &mut self,
         tokens: &[u32],
@@ -284,8 +284,8 @@ impl Instrument<'_> {
         Ok(started.elapsed().as_secs_f64())
     }
 
-    /// Seconds to decode `count` tokens after `depth` others. A device with a sampler samples; elsewhere sampling
-    /// is not measured.
+    /// Measures the seconds to decode `count` tokens after `depth` others. A device with a sampler samples; elsewhere
+    /// sampling is not measured.
     fn decode_seconds(
         &mut self,
         tokens: &[u32],
@@ -321,7 +321,7 @@ impl Instrument<'_> {
     }
 }
 
-/// Seconds to sample a token, from logits roughly as peaked as a trained model's.
+/// Measures the seconds to sample a token, from logits roughly as peaked as a trained model's.
 fn sampling_seconds() -> f64 {
     let mut random = Random::new(1);
     let mut logit = || 8.0 * (0..4).map(|_| random.uniform() as f32).sum::<f32>();
@@ -335,7 +335,7 @@ fn sampling_seconds() -> f64 {
     median_of(std::iter::repeat_with(once).take(101).collect())
 }
 
-/// Share of a core that this process uses while it waits.
+/// Measures the share of a core that this process uses while it waits.
 fn idle_cpu() -> Option<f64> {
     // Threads spin for a moment after work.
     std::thread::sleep(Duration::from_millis(300));

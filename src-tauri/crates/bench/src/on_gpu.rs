@@ -75,7 +75,7 @@ impl GpuReport {
 const TOKENS: u32 = 64;
 
 impl Instrument<'_> {
-    /// Cost of a token after `depth` others; `None` on the CPU.
+    /// Measures the cost of a token after `depth` others; `None` on the CPU.
     pub(crate) fn gpu_report(
         &mut self,
         tokens: &[u32],

@@ -63,7 +63,7 @@ impl Instrument<'_> {
         Ok(reports)
     }
 
-    /// Seconds to decode the answer, and the speculator with its acceptance figures.
+    /// Measures the seconds to decode the answer; also returns the speculator with its acceptance figures.
     fn write_out(
         &mut self,
         script: &Script,

@@ -230,12 +230,12 @@ impl WeightSource for Synthetic {
     }
 }
 
-/// The layer of a tensor.
+/// Returns the layer of a tensor.
 fn layer_of(name: &str) -> Option<usize> {
     name.strip_prefix("blk.")?.split('.').next()?.parse().ok()
 }
 
-/// llama.cpp's `use_more_bits`: the first and last eighth of the layers, and every third between.
+/// Implements llama.cpp's `use_more_bits`: the first and last eighth of the layers, and every third between.
 fn use_more_bits(layer_of: usize, layers: usize) -> bool {
     let eighth = layers / 8;
     layer_of < eighth || layer_of >= 7 * layers / 8 || (layer_of - eighth) % 3 == 2
@@ -245,7 +245,8 @@ fn row_bytes(ty: BlockType, cols: usize) -> usize {
     ty.row_bytes(cols).unwrap_or(0)
 }
 
-/// Random blocks whose values have a standard deviation of about 1/√cols, so that activations neither vanish nor explode.
+/// Makes random blocks whose values have a standard deviation of about 1/√cols, so that activations neither vanish nor
+/// explode.
 fn random_blocks(ty: BlockType, len: usize, cols: usize, random: &mut Random) -> Vec<u8> {
     if ty == BlockType::F32 {
         return 1.0f32.to_le_bytes().repeat(len / 4);
@@ -324,7 +325,7 @@ fn metadata(shape: &SyntheticShape) -> Vec<(&'static str, Field)> {
     ]
 }
 
-/// One token per byte, fillers, and the special tokens at the end; with GGUF's token types.
+/// Makes one token per byte, fillers, and the special tokens at the end; with GGUF's token types.
 fn vocabulary(size: u32) -> (Vec<String>, Vec<i32>) {
     const NORMAL: i32 = 1;
     const CONTROL: i32 = 3;
@@ -346,7 +347,7 @@ fn vocabulary(size: u32) -> (Vec<String>, Vec<i32>) {
     ([ordinary, texts].concat(), [types, kinds].concat())
 }
 
-/// GPT-2's printable character for each byte, in the order of the bytes.
+/// Returns GPT-2's printable character for each byte, in the order of the bytes.
 fn byte_characters() -> impl Iterator<Item = char> {
     let mut replacements = (0x100..).filter_map(char::from_u32);
     (0u8..=255).map(move |byte| match byte {
