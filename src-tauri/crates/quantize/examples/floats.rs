@@ -75,7 +75,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(out.flush()?)
 }
 
-/// The sum of twelve uniform numbers, less its mean, which has a variance of 1.
+/// Returns the sum of twelve uniform numbers, less its mean, which has a variance of 1.
 fn gaussian(seed: &mut u64) -> f32 {
     let mut uniform = || {
         *seed = seed

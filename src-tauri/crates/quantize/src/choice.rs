@@ -39,7 +39,7 @@ impl FileType {
         FileType::F16,
     ];
 
-    /// llama.cpp's name.
+    /// Returns llama.cpp's name.
     pub fn name(self) -> &'static str {
         match self {
             FileType::Q4KM => "Q4_K_M",
@@ -50,7 +50,7 @@ impl FileType {
         }
     }
 
-    /// The number under `general.file_type`.
+    /// Returns the number under `general.file_type`.
     pub fn id(self) -> u32 {
         match self {
             FileType::F16 => 1,
@@ -61,7 +61,7 @@ impl FileType {
         }
     }
 
-    /// The type of most matrices.
+    /// Returns the type of most matrices.
     fn plain(self) -> BlockType {
         match self {
             FileType::Q4KM => BlockType::Q4K,

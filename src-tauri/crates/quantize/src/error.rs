@@ -109,7 +109,7 @@ impl QuantizeError {
         }
     }
 
-    /// A failed write of the output.
+    /// Makes the error of a failed write of the output.
     pub(crate) fn write(path: &Path, error: &io::Error) -> QuantizeError {
         let problem = match error.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "the disk is full".into(),

@@ -67,7 +67,7 @@ pub(crate) fn open(path: &Path) -> Result<FloatModel, QuantizeError> {
     })
 }
 
-/// One tensor of the model, found among the shards and checked.
+/// Takes one tensor of the model from the shards and checks it.
 fn take(path: &Path, shards: &Shards, tensor: &ModelTensor) -> Result<FloatTensor, QuantizeError> {
     let missing = || QuantizeError::tensor(path, &tensor.hf, "it is missing");
     let stored = shards.get(&tensor.hf).ok_or_else(missing)?;

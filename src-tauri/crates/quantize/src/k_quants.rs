@@ -150,7 +150,8 @@ impl AffineBlock {
         }
     }
 
-    /// Q4_K: factors, 12 bytes of 6-bit scales and minima, 128 bytes of nibbles; Q5_K has 32 bytes of fifth bits between.
+    /// Packs the block. Q4_K: factors, 12 bytes of 6-bit scales and minima, 128 bytes of nibbles; Q5_K has 32 bytes of
+    /// fifth bits between.
     fn pack(&self, x: &[f32; BLOCK], levels: f32, out: &mut Vec<u8>) {
         let mut q = [0u8; BLOCK];
         for ((j, group), q) in x
@@ -281,7 +282,7 @@ impl SymmetricBlock {
         }
     }
 
-    /// 128 bytes of lower nibbles, 64 bytes of upper two bits, 16 scales, the factor.
+    /// Packs the block: 128 bytes of lower nibbles, 64 bytes of upper two bits, 16 scales, the factor.
     fn pack(&self, x: &[f32; BLOCK], out: &mut Vec<u8>) {
         let d = self.d.to_f32();
         let mut q = [0u8; BLOCK];

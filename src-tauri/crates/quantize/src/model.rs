@@ -153,12 +153,12 @@ pub(crate) fn config_of(path: &Path, fields: &[(String, Field)]) -> Result<Confi
 }
 
 impl FloatTensor {
-    /// Values in a row.
+    /// Returns the values in a row.
     pub(crate) fn cols(&self) -> usize {
         self.dims[0]
     }
 
-    /// Number of rows; 1 for a vector.
+    /// Returns the number of rows; 1 for a vector.
     pub(crate) fn rows(&self) -> usize {
         self.dims[1..].iter().product()
     }
@@ -172,13 +172,13 @@ impl FloatModel {
             .all(|tensor| tensor.name != "output.weight")
     }
 
-    /// Bytes of all input files that hold tensors.
+    /// Returns the bytes of all input files that hold tensors.
     pub(crate) fn bytes(&self) -> u64 {
         let len = |input: &InputFile| input.file.metadata().map_or(0, |metadata| metadata.len());
         self.files.iter().map(len).sum()
     }
 
-    /// Values `[rows.len(), cols]` of a tensor.
+    /// Returns the values `[rows.len(), cols]` of a tensor.
     pub(crate) fn rows(
         &self,
         tensor: &FloatTensor,

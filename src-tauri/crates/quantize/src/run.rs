@@ -228,19 +228,19 @@ impl OutputPlan {
         })
     }
 
-    /// Bytes of the whole file.
+    /// Returns the bytes of the whole file.
     fn len(&self) -> u64 {
         let padded = |tensor: &TensorSpec| (tensor.len + write::padding(tensor.len)) as u64;
         self.header.len() as u64 + self.tensors.iter().map(padded).sum::<u64>()
     }
 
-    /// Number of weights.
+    /// Returns the number of weights.
     fn parameters(&self) -> u64 {
         let count = |tensor: &TensorSpec| tensor.dims.iter().product::<usize>() as u64;
         self.tensors.iter().map(count).sum()
     }
 
-    /// Values of a chunk.
+    /// Returns the values of a chunk.
     fn values(&self, chunk: &Chunk) -> usize {
         chunk.rows.len() * self.tensors[chunk.tensor].dims[0]
     }

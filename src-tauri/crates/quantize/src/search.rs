@@ -14,7 +14,8 @@ const STEPS: usize = 20;
 /// Alternations after the search. More have no measurable effect.
 const ALTERNATIONS: usize = 3;
 
-/// The nearest integer, ties to even, of a number below 2²²; larger ones stay larger than any integer of a block.
+/// Returns the nearest integer, ties to even, of a number below 2²²; larger ones stay larger than any integer of a
+/// block.
 #[inline(always)]
 pub(crate) fn nearest(x: f32) -> f32 {
     const MAGIC: f32 = 12_582_912.0;
@@ -43,13 +44,13 @@ pub(crate) struct Affine {
     pub(crate) min: f32,
 }
 
-/// The nearest integer of a value in an affine group, as a float.
+/// Returns the nearest integer of a value in an affine group, as a float.
 #[inline(always)]
 pub(crate) fn affine_level(x: f32, inverse: f32, min: f32, levels: f32) -> f32 {
     nearest((x + min) * inverse).clamp(0.0, levels)
 }
 
-/// The scale and minimum of a group, whose length is a multiple of 8.
+/// Returns the scale and minimum of a group, whose length is a multiple of 8.
 pub(crate) fn fit_affine(x: &[f32], levels: f32) -> Affine {
     let (mut least, mut most) = (0.0f32, f32::NEG_INFINITY);
     for &value in x {
@@ -105,7 +106,7 @@ pub(crate) fn fit_affine(x: &[f32], levels: f32) -> Affine {
     best.1
 }
 
-/// The squared error of a group stored with this scale and minimum.
+/// Returns the squared error of a group stored with this scale and minimum.
 pub(crate) fn affine_error(x: &[f32], Affine { scale, min }: Affine, levels: f32) -> f32 {
     let inverse = if scale > 0.0 { 1.0 / scale } else { 0.0 };
     let [error] = sums(x, |x| {
@@ -116,14 +117,14 @@ pub(crate) fn affine_error(x: &[f32], Affine { scale, min }: Affine, levels: f32
     error
 }
 
-/// The nearest integer of a value in a symmetric group, as a float.
+/// Returns the nearest integer of a value in a symmetric group, as a float.
 #[inline(always)]
 pub(crate) fn symmetric_level(x: f32, inverse: f32, levels: f32) -> f32 {
     nearest(x * inverse).clamp(-levels, levels - 1.0)
 }
 
-/// The scale of a group for which `x ≈ scale · q` with `q` in `-levels..levels`; of either sign, for there is one integer
-/// more below zero than above.
+/// Returns the scale of a group for which `x ≈ scale · q` with `q` in `-levels..levels`; of either sign, since there is
+/// one integer more below zero than above.
 pub(crate) fn fit_symmetric(x: &[f32], levels: f32) -> f32 {
     let largest = x.iter().copied().fold(0.0f32, |largest, value| {
         if value.abs() > largest.abs() {
@@ -161,7 +162,7 @@ pub(crate) fn fit_symmetric(x: &[f32], levels: f32) -> f32 {
     best.1
 }
 
-/// The squared error of a group stored with this scale.
+/// Returns the squared error of a group stored with this scale.
 pub(crate) fn symmetric_error(x: &[f32], scale: f32, levels: f32) -> f32 {
     let inverse = if scale == 0.0 { 0.0 } else { 1.0 / scale };
     let [error] = sums(x, |x| {

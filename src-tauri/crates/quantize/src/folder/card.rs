@@ -11,7 +11,7 @@ use engine::gguf::write::Field;
 use super::json::{LONGEST, read_text};
 use super::name::{spaced, text};
 
-/// The `general.*` metadata that a card gives.
+/// Returns the `general.*` metadata of a card.
 pub(super) fn fields(folder: &Path) -> Vec<(String, Field)> {
     let card = read_text(&folder.join("README.md"), LONGEST);
     card.map(|card| of_card(&card)).unwrap_or_default()
@@ -49,7 +49,7 @@ fn of_card(card: &str) -> Vec<(String, Field)> {
     fields
 }
 
-/// Base models, each `organisation/name`.
+/// Returns the base models, each `organisation/name`.
 fn base_models(ids: &[String]) -> Vec<(String, Field)> {
     let ids: Vec<(&str, &str)> = ids.iter().filter_map(|id| id.split_once('/')).collect();
     let Some(count) = u32::try_from(ids.len()).ok().filter(|&count| count > 0) else {
@@ -70,7 +70,7 @@ fn base_models(ids: &[String]) -> Vec<(String, Field)> {
     fields
 }
 
-/// Keys with their values, in the order of the card.
+/// Returns the keys with their values, in the order of the card.
 fn front_matter(card: &str) -> Vec<(String, Vec<String>)> {
     let mut lines = card.lines();
     let mut entries: Vec<(String, Vec<String>)> = Vec::new();
@@ -102,7 +102,7 @@ fn front_matter(card: &str) -> Vec<(String, Vec<String>)> {
     entries
 }
 
-/// A value without quotes around it.
+/// Returns a value without quotes around it.
 fn plain(value: &str) -> String {
     value.trim().trim_matches(['"', '\'']).to_owned()
 }

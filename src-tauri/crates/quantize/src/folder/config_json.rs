@@ -84,12 +84,12 @@ impl ConfigJson {
         self.file.flag("tie_word_embeddings", true)
     }
 
-    /// Size of the embedding table.
+    /// Returns the size of the embedding table.
     pub(super) fn vocab(&self) -> Result<usize, QuantizeError> {
         Ok(self.file.count("vocab_size")? as usize)
     }
 
-    /// The `smollm3.*` metadata.
+    /// Returns the `smollm3.*` metadata.
     pub(super) fn fields(&self) -> Result<Vec<(String, Field)>, QuantizeError> {
         let file = &self.file;
         let key = |key: &str| format!("smollm3.{key}");
@@ -124,7 +124,7 @@ impl ConfigJson {
         Ok(fields)
     }
 
-    /// Rotary embedding: `rope_theta` beside `rope_scaling`, or both in `rope_parameters` as newer files have it.
+    /// Reads the rotary embedding: `rope_theta` beside `rope_scaling`, or both in `rope_parameters` in newer files.
     fn rope(&self) -> Result<Vec<(String, Field)>, QuantizeError> {
         let file = &self.file;
         let (name, scaling) = ["rope_parameters", "rope_scaling"]

@@ -15,7 +15,7 @@ pub(super) const LONGEST_VOCABULARY: u64 = 256 << 20;
 /// Settings, templates and model cards. A [`Value`] takes up to twenty times the bytes of its text.
 pub(super) const LONGEST: u64 = 1 << 20;
 
-/// The text of a file of at most `longest` bytes.
+/// Reads the text of a file of at most `longest` bytes.
 pub(super) fn read_text(path: &Path, longest: u64) -> Result<String, QuantizeError> {
     let (file, len) = open_regular(path, longest)?;
     let mut bytes = Vec::new();
@@ -24,7 +24,7 @@ pub(super) fn read_text(path: &Path, longest: u64) -> Result<String, QuantizeErr
     String::from_utf8(bytes).map_err(|_| QuantizeError::input(path, "it is not UTF-8 text"))
 }
 
-/// A file's JSON.
+/// Reads a file's JSON.
 pub(super) fn read<T: DeserializeOwned>(path: &Path) -> Result<T, QuantizeError> {
     let text = read_text(path, LONGEST)?;
     serde_json::from_str(&text).map_err(|error| {
@@ -73,7 +73,7 @@ impl JsonFile {
             .ok_or_else(|| self.fail(key, "is missing"))
     }
 
-    /// A whole number.
+    /// Returns a whole number, if there is one.
     pub(super) fn optional_count(&self, key: &str) -> Result<Option<u32>, QuantizeError> {
         let Some(value) = self.get(key) else {
             return Ok(None);
@@ -101,7 +101,7 @@ impl JsonFile {
     }
 }
 
-/// A number as GGUF stores it.
+/// Returns a number as GGUF stores it.
 #[expect(clippy::cast_possible_truncation, reason = "GGUF stores these as f32")]
 pub(super) fn number(value: &Value) -> Option<f32> {
     value.as_f64().map(|value| value as f32)

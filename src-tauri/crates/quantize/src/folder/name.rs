@@ -4,7 +4,7 @@ use std::path::Path;
 
 use engine::gguf::write::Field;
 
-/// The `general.*` metadata that name a model with this number of parameters.
+/// Returns the `general.*` metadata that name a model with this number of parameters.
 pub(super) fn fields(folder: &Path, parameters: u64) -> Vec<(String, Field)> {
     let absolute = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
     let name = absolute
@@ -31,18 +31,18 @@ pub(super) fn fields(folder: &Path, parameters: u64) -> Vec<(String, Field)> {
     fields
 }
 
-/// A name with spaces for hyphens.
+/// Replaces the hyphens of a name with spaces.
 pub(super) fn spaced(name: &str) -> String {
     let parts: Vec<&str> = name.split('-').filter(|part| !part.is_empty()).collect();
     parts.join(" ")
 }
 
-/// A metadata entry of text.
+/// Makes a metadata entry of text.
 pub(super) fn text(key: &str, value: &str) -> (String, Field) {
     (key.to_owned(), Field::String(value.to_owned()))
 }
 
-/// `3B`, `1.7b`, `135M`.
+/// Returns whether a part is a size, such as `3B`, `1.7b` or `135M`.
 fn is_size(part: &str) -> bool {
     let number = part.strip_suffix(['K', 'M', 'B', 'T', 'k', 'm', 'b', 't']);
     number.is_some_and(|number| {
@@ -50,7 +50,7 @@ fn is_size(part: &str) -> bool {
     })
 }
 
-/// A count of parameters with two digits at least: `3.1B`, `360M`.
+/// Formats a count of parameters with at least two digits: `3.1B`, `360M`.
 fn size_label(parameters: u64) -> String {
     let (scale, unit) = match parameters {
         1_000_000_000_000.. => (1e12, "T"),

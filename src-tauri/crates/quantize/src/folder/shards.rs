@@ -151,7 +151,7 @@ impl Shards {
     }
 }
 
-/// The files that the index names, each once; they lie in the folder itself.
+/// Returns the files that the index names, each once; they lie in the folder itself.
 fn of_index(path: &Path, index: &Index) -> Result<Vec<String>, QuantizeError> {
     let mut names: Vec<String> = index.weight_map.values().cloned().collect();
     names.sort_unstable();
@@ -173,7 +173,7 @@ fn of_index(path: &Path, index: &Index) -> Result<Vec<String>, QuantizeError> {
     Ok(names)
 }
 
-/// Without an index: every `model*.safetensors`.
+/// Returns the files without an index: every `model*.safetensors`.
 fn of_folder(folder: &Path) -> Result<Vec<String>, QuantizeError> {
     let fail =
         |error: std::io::Error| QuantizeError::input(folder, format!("cannot be read: {error}"));

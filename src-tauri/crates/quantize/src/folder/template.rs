@@ -10,7 +10,8 @@ use crate::error::QuantizeError;
 
 const KEY: &str = "tokenizer.chat_template";
 
-/// The chat template: of `tokenizer_config.json`, else of `chat_template.jinja`, else of `chat_template.json`.
+/// Reads the chat template: from `tokenizer_config.json`, else from `chat_template.jinja`, else from
+/// `chat_template.json`.
 pub(super) fn fields(folder: &Path) -> Result<Vec<(String, Field)>, QuantizeError> {
     let settings = json::read_optional(&folder.join("tokenizer_config.json"))?;
     let inside = settings
@@ -37,7 +38,7 @@ pub(super) fn fields(folder: &Path) -> Result<Vec<(String, Field)>, QuantizeErro
         .collect())
 }
 
-/// Several templates: the one called `default`, and the others under keys of their own.
+/// Returns several templates: the one called `default`, and the others under separate keys.
 fn named(choices: &[Value]) -> Vec<(String, Field)> {
     let (mut fields, mut names, mut default) = (Vec::new(), Vec::new(), None);
     for choice in choices {
@@ -61,7 +62,7 @@ fn named(choices: &[Value]) -> Vec<(String, Field)> {
     fields
 }
 
-/// The `general.sampling.*` metadata, from `generation_config.json`.
+/// Returns the `general.sampling.*` metadata, from `generation_config.json`.
 pub(super) fn sampling(folder: &Path) -> Result<Vec<(String, Field)>, QuantizeError> {
     let Some(file) = json::read_optional(&folder.join("generation_config.json"))? else {
         return Ok(Vec::new());

@@ -168,7 +168,7 @@ fn looks_special(text: &str) -> bool {
         || within("<unused", ">")
 }
 
-/// Ids of the special tokens: those that `tokenizer_config.json` names, else those of `config.json`.
+/// Returns the ids of the special tokens: those that `tokenizer_config.json` names, else those of `config.json`.
 fn special_ids(
     json: &TokenizerFile,
     settings: Option<&JsonFile>,
@@ -194,7 +194,7 @@ fn special_ids(
     Ok(ids)
 }
 
-/// The text of a special token in `tokenizer_config.json`: a string, or an object with its content.
+/// Returns the text of a special token in `tokenizer_config.json`: a string, or an object with its content.
 fn special_text<'a>(settings: Option<&'a JsonFile>, name: &str) -> Option<&'a str> {
     let entry = settings?.get(&format!("{name}_token"))?;
     entry.as_str().or_else(|| entry.get("content")?.as_str())

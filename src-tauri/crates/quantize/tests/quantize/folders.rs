@@ -15,7 +15,7 @@ use crate::models::{
     Model, ODD, TEMPLATE, WHOLE, distance, folder, logits, run, tokens, write_json,
 };
 
-/// The tensors of a file, by name.
+/// Returns the tensors of a file, by name.
 fn tensors(path: &Path) -> Vec<(String, BlockType, Vec<usize>, Vec<u8>)> {
     let gguf = Gguf::open(path).expect("GGUF");
     let read = |tensor: &engine::gguf::TensorInfo| {

@@ -156,7 +156,7 @@ fn weights_that_no_block_can_store() {
     );
 }
 
-/// A folder of a small model with one JSON file changed.
+/// Makes a folder of a small model with one JSON file changed.
 fn with_json(name: &str, change: impl Fn(&mut Value)) -> tempfile::TempDir {
     let folder = folder();
     Model::random(ODD).write_folder(&folder.path().join("model"), DType::F16, 1);
@@ -346,7 +346,7 @@ fn a_json_file_that_is_huge_is_not_read() {
     );
 }
 
-/// A safetensors file with this header and this number of bytes after it.
+/// Makes a safetensors file with this header and this number of bytes after it.
 fn safetensors(header: &Value, bytes: usize) -> Vec<u8> {
     let header = header.to_string();
     let mut file = (header.len() as u64).to_le_bytes().to_vec();

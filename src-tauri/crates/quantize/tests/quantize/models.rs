@@ -145,7 +145,7 @@ impl Model {
         })
     }
 
-    /// A Hugging Face folder with the weights in `shards` files.
+    /// Writes a Hugging Face folder with the weights in `shards` files.
     pub fn write_folder(&self, folder: &Path, dtype: DType, shards: usize) {
         fs::create_dir_all(folder).expect("made");
         write_json(&folder.join("config.json"), &self.config());
@@ -184,7 +184,7 @@ impl Model {
         }
     }
 
-    /// A GGUF file with matrices of type `ty`; query and key rows are put into pairs as llama.cpp does it.
+    /// Writes a GGUF file with matrices of type `ty`; query and key rows are paired as llama.cpp does it.
     pub fn write_gguf(&self, path: &Path, ty: BlockType) {
         let (mut tensors, mut data) = (Vec::new(), Vec::new());
         for (hf, (shape, values)) in &self.weights {
@@ -213,7 +213,7 @@ impl Model {
         fs::write(path, file).expect("written");
     }
 
-    /// `[heads, 2, half, cols]` to `[heads, half, 2, cols]`.
+    /// Permutes `[heads, 2, half, cols]` to `[heads, half, 2, cols]`.
     fn paired(&self, values: &[f32], heads: usize) -> Vec<f32> {
         let (cols, half) = (
             self.dimensions.embedding,
@@ -278,7 +278,7 @@ impl Model {
     }
 }
 
-/// A tokenizer of single bytes, with SmolLM3's special tokens and its processor.
+/// Returns a tokenizer of single bytes, with SmolLM3's special tokens and its processor.
 pub fn tokenizer_json() -> Value {
     let vocab: serde_json::Map<String, Value> = byte_characters()
         .enumerate()
@@ -345,7 +345,7 @@ fn floats(ty: BlockType, values: &[f32]) -> Vec<u8> {
     }
 }
 
-/// The printable characters by which byte-level vocabularies spell bytes.
+/// Returns the printable characters by which byte-level vocabularies spell bytes.
 fn byte_characters() -> impl Iterator<Item = char> {
     let mut others = (0x100..).filter_map(char::from_u32);
     (0u8..=255).map(move |byte| match byte {
@@ -361,18 +361,18 @@ fn uniform(seed: &mut u64) -> f32 {
     (*seed >> 40) as f32 / (1u64 << 24) as f32
 }
 
-/// The sum of twelve uniform numbers, less its mean.
+/// Returns the sum of twelve uniform numbers, less its mean.
 pub fn gaussian(seed: &mut u64) -> f32 {
     (0..12).map(|_| uniform(seed)).sum::<f32>() - 6.0
 }
 
-/// Gaussian, but one value in a hundred is four times as large, as in trained weights.
+/// Returns a Gaussian number, but one in a hundred is four times as large, as in trained weights.
 pub fn heavy(seed: &mut u64) -> f32 {
     let outlier = if uniform(seed) < 0.01 { 4.0 } else { 1.0 };
     outlier * gaussian(seed)
 }
 
-/// A folder for one test.
+/// Makes a folder for one test.
 pub fn folder() -> TempDir {
     tempfile::tempdir().expect("a folder")
 }
@@ -400,14 +400,14 @@ pub fn run(
     )
 }
 
-/// The model in F16 as a file of a folder.
+/// Writes the model in F16 to a file of a folder.
 pub fn f16_file(folder: &Path, dimensions: Dimensions) -> PathBuf {
     let path = folder.join("f16.gguf");
     Model::random(dimensions).write_gguf(&path, BlockType::F16);
     path
 }
 
-/// Logits of every position, with arithmetic in f32.
+/// Returns the logits of every position, with arithmetic in f32.
 pub fn logits(path: &Path) -> Vec<Vec<f32>> {
     let options = LoadOptions {
         exact: true,
@@ -428,7 +428,7 @@ pub fn tokens() -> Vec<u32> {
     )
 }
 
-/// Euclidean distance over the norm of `exact`.
+/// Returns the Euclidean distance over the norm of `exact`.
 pub fn distance(ours: &[Vec<f32>], exact: &[Vec<f32>]) -> f64 {
     let (mut error, mut norm) = (0.0, 0.0);
     for (&a, &b) in ours.iter().flatten().zip(exact.iter().flatten()) {

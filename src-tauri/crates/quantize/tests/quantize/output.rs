@@ -78,7 +78,7 @@ fn folders_that_take_no_file_are_named() {
     assert!(message(run(&input, &nowhere, FileType::F16)).contains("its folder is not there"));
     #[cfg(target_os = "linux")]
     {
-        // Nobody, not even root, makes files there.
+        // Nobody, not even root, can create files there.
         let refused = message(run(&input, Path::new("/proc/out.gguf"), FileType::F16));
         assert!(refused.starts_with("/proc/out.gguf: "), "{refused}");
     }

@@ -67,7 +67,8 @@ fn random_bytes_of_every_type_are_the_same_values_to_the_kernels_and_candle() {
     }
 }
 
-/// llama.cpp's errors on these values were measured with its library (`ggml_quantize_chunk` without an importance matrix).
+/// Compares errors with llama.cpp's on these values, measured with its library (`ggml_quantize_chunk` without an
+/// importance matrix).
 #[test]
 fn super_blocks_are_nearer_than_those_of_candle_and_of_llama_cpp() {
     use candle_core::quantized::{GgmlDType, QTensor};
