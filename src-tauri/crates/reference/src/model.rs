@@ -75,8 +75,8 @@ pub struct ReferenceModel {
 }
 
 impl ReferenceModel {
-    /// Opens a GGUF file where its memory fits into `available` bytes, or where that is not known. candle prints its
-    /// progress to stdout.
+    /// Opens a GGUF file if its memory fits into `available` bytes, or if that is not known. candle prints its progress
+    /// to stdout.
     ///
     /// # Errors
     /// Fails if the file cannot be read, candle does not cover the model, or it does not fit.
@@ -99,7 +99,7 @@ impl ReferenceModel {
         })
     }
 
-    /// The file's dimensions.
+    /// Returns the file's dimensions.
     pub fn outline(&self) -> &ModelOutline {
         &self.outline
     }

@@ -28,7 +28,7 @@ fn open(path: &std::path::Path) -> ReferenceModel {
     ReferenceModel::open(path, None).expect("it opens")
 }
 
-/// candle's logits after every token, read one by one.
+/// Returns candle's logits after every token, read one by one.
 fn candle(path: &std::path::Path, tokens: &[u32]) -> Vec<Vec<f32>> {
     let mut all = Vec::new();
     open(path)
