@@ -26,7 +26,7 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// A finding about a file as a whole.
+    /// Makes a finding about a file as a whole.
     pub fn in_file(path: &str, what: impl Into<String>) -> Self {
         Self {
             path: path.to_owned(),
@@ -35,7 +35,7 @@ impl Finding {
         }
     }
 
-    /// A finding about a line, given as an index from 0.
+    /// Makes a finding about a line, given as an index from 0.
     pub fn at(path: &str, index: usize, what: impl Into<String>) -> Self {
         Self {
             path: path.to_owned(),

@@ -58,7 +58,7 @@ fn modules<'t>(tree: &'t Tree, folder: &str) -> Vec<Module<'t>> {
     modules
 }
 
-/// `a/b.rs` and `a/b/mod.rs` are the module `a::b`.
+/// Returns the module of a file: `a/b.rs` and `a/b/mod.rs` are `a::b`.
 fn module_path(file: &str) -> Vec<String> {
     let mut path: Vec<String> = file
         .trim_end_matches(".rs")

@@ -198,7 +198,7 @@ fn imports<'t>(
     at
 }
 
-/// Names that follow a keyword which defines an item.
+/// Returns the names after keywords that define an item.
 fn items(tokens: &[&str]) -> BTreeSet<String> {
     const DEFINES: [&str; 9] = [
         "const", "enum", "fn", "mut", "static", "struct", "trait", "type", "union",
@@ -228,7 +228,7 @@ fn is_word(token: &str) -> bool {
     token.starts_with(|c: char| c.is_alphabetic() || c == '_')
 }
 
-/// Words, `::`, and every other character by itself.
+/// Splits code into words, `::`, and every other character by itself.
 fn tokens(code: &str) -> Vec<&str> {
     let mut found = Vec::new();
     let mut rest = code;

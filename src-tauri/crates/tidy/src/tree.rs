@@ -25,7 +25,7 @@ pub struct File {
 }
 
 impl File {
-    /// The last part of the path.
+    /// Returns the last part of the path.
     pub fn name(&self) -> &str {
         self.path.rsplit('/').next().unwrap_or(&self.path)
     }
@@ -71,7 +71,7 @@ impl Tree {
         Ok(Self { files })
     }
 
-    /// A tree of given files, to show that a rule can fail.
+    /// Makes a tree of given files, to show that a rule can fail.
     pub fn sample(files: &[(&str, &str)]) -> Self {
         let file = |&(path, text): &(&str, &str)| File {
             path: path.into(),
@@ -82,7 +82,7 @@ impl Tree {
         }
     }
 
-    /// The file at this path.
+    /// Returns the file at this path.
     pub fn file(&self, path: &str) -> Option<&File> {
         self.files.iter().find(|file| file.path == path)
     }

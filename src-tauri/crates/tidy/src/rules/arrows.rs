@@ -107,7 +107,7 @@ const NETWORK: [&str; 14] = [
     "ureq",
 ];
 
-/// Dependencies point one way: shell to chat to store, shell to engine to gpu and kernels.
+/// Checks that dependencies point one way: shell to chat to store, shell to engine to gpu and kernels.
 pub fn arrows(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for Dependency {
@@ -151,7 +151,7 @@ pub fn arrows(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// No dependency reaches a network and no code names a socket, except for the downloader's.
+/// Checks that no dependency reaches a network and no code names a socket, except for the downloader's.
 pub fn no_network_code(tree: &Tree) -> Vec<Finding> {
     let opens_sockets = |it: &Dependency<'_>| {
         let is_downloader = folder_of(it.package) == DOWNLOADER;
@@ -180,7 +180,7 @@ pub fn no_network_code(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// Every package takes the workspace's lints; kernels and gpu, which may hold unsafe code, name their own.
+/// Checks that every package takes the workspace's lints; kernels and gpu, which may hold unsafe code, name their own.
 pub fn lints_are_inherited(tree: &Tree) -> Vec<Finding> {
     let wanted = |file: &File| match folder_of(file) {
         "src-tauri/crates/kernels/" | "src-tauri/crates/gpu/" => {
@@ -209,7 +209,7 @@ struct Dependency<'a> {
     for_tests: bool,
 }
 
-/// Every dependency that a package declares, of any kind.
+/// Returns every dependency that a package declares, of any kind.
 fn dependencies(tree: &Tree) -> impl Iterator<Item = Dependency<'_>> {
     manifests(tree).flat_map(|package| {
         let mut section = "";
@@ -240,7 +240,7 @@ fn dependencies(tree: &Tree) -> impl Iterator<Item = Dependency<'_>> {
     })
 }
 
-/// Shared versions in the workspace's table are no dependency of anyone.
+/// Returns whether a section declares dependencies. Shared versions in the workspace's table are none.
 fn is_dependencies(section: &str) -> bool {
     section.ends_with("dependencies") && section != "workspace.dependencies"
 }

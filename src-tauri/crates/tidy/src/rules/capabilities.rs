@@ -6,7 +6,7 @@ const COMMANDS: &str = "src-tauri/src/each_command.rs";
 const CAPABILITIES: &str = "src-tauri/capabilities/";
 const CONFIGURATION: &str = "src-tauri/tauri.conf.json";
 
-/// Every command of the shell is granted to the window by name, and nothing else of ours is.
+/// Checks that every command of the shell is granted to the window by name, and nothing else of the app is.
 pub fn commands_are_granted(tree: &Tree) -> Vec<Finding> {
     let Some(list) = tree.file(COMMANDS) else {
         return vec![Finding::in_file(
@@ -153,7 +153,7 @@ fn wider_than_the_window(text: &str) -> Vec<String> {
     wide
 }
 
-/// Configurations of one platform, or in another format, which Tauri reads too.
+/// Returns configurations of one platform, or in another format, which Tauri reads too.
 fn overlays(tree: &Tree) -> impl Iterator<Item = &crate::File> {
     tree.files.iter().filter(|file| {
         let path = file.path.to_lowercase();
@@ -177,7 +177,7 @@ fn capabilities(tree: &Tree) -> impl Iterator<Item = &crate::File> {
         .filter(|file| file.path.starts_with(CAPABILITIES))
 }
 
-/// Every permission that any capability names.
+/// Returns every permission that any capability names.
 fn grants(tree: &Tree) -> Vec<String> {
     capabilities(tree)
         .filter_map(|file| file.text.split_once("\"permissions\""))

@@ -48,7 +48,7 @@ fn circles_of_ui(tree: &Tree) -> Vec<Finding> {
     findings(&used, |at| files[at].path.as_str())
 }
 
-/// One for each circle, at its first file.
+/// Returns one finding for each circle, at its first file.
 fn findings<'p>(used: &[BTreeSet<usize>], path: impl Fn(usize) -> &'p str) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut reported: BTreeSet<usize> = BTreeSet::new();
@@ -68,7 +68,7 @@ fn findings<'p>(used: &[BTreeSet<usize>], path: impl Fn(usize) -> &'p str) -> Ve
     findings
 }
 
-/// The shortest way from a file back to itself.
+/// Returns the shortest path from a file back to itself.
 fn circle(used: &[BTreeSet<usize>], start: usize) -> Option<Vec<usize>> {
     let mut before: BTreeMap<usize, usize> = BTreeMap::new();
     let mut queue = vec![start];

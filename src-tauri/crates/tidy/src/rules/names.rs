@@ -19,7 +19,7 @@ const LONGER: [(&str, usize, &str); 2] = [
     ),
 ];
 
-/// A file is named after what it holds.
+/// Checks that a file is named after its content.
 pub fn file_names(tree: &Tree) -> Vec<Finding> {
     tree.files
         .iter()
@@ -34,7 +34,7 @@ pub fn file_names(tree: &Tree) -> Vec<Finding> {
         .collect()
 }
 
-/// A source file holds one thing, so it is short.
+/// Checks that a source file is short, as it holds one thing.
 pub fn file_lengths(tree: &Tree) -> Vec<Finding> {
     tree.files
         .iter()
@@ -56,7 +56,7 @@ pub fn file_lengths(tree: &Tree) -> Vec<Finding> {
         .collect()
 }
 
-/// The generated bindings have the comments of the Rust code as blocks.
+/// Returns whether a line is a comment. The generated bindings have the comments of the Rust code as blocks.
 fn is_comment(line: &str) -> bool {
     line.starts_with("//") || line.starts_with("/*") || line.starts_with("* ") || line == "*/"
 }

@@ -11,7 +11,7 @@ const DRIVER_CALLS: [(&str, usize); 2] = [
     ("src-tauri/crates/gpu/src/device/uuid.rs", 1),
 ];
 
-/// Unsafe code lives in `kernels`, except for a counted few blocks where a driver's interface needs it.
+/// Checks that unsafe code is in `kernels`, except for a counted few blocks where a driver's interface needs it.
 pub fn unsafe_code_is_in_kernels(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for file in tree
@@ -33,7 +33,7 @@ pub fn unsafe_code_is_in_kernels(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// Every unsafe block and impl has a SAFETY comment right above its statement.
+/// Checks that every unsafe block and impl has a SAFETY comment right above its statement.
 ///
 /// Clippy checks blocks more exactly; this also works without clippy.
 pub fn unsafe_code_has_a_safety_comment(tree: &Tree) -> Vec<Finding> {
@@ -51,7 +51,7 @@ pub fn unsafe_code_has_a_safety_comment(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// A lint is silenced by `expect` with a reason, so that the compiler reports when it is no longer needed.
+/// Checks that lints are silenced by `expect` with a reason, so that the compiler reports when it is no longer needed.
 pub fn exceptions_have_reasons(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for file in tree.rust() {

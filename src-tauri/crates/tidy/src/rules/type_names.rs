@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use crate::modules::packages;
 use crate::{Finding, Tree};
 
-/// A name of a type stands for one type in all packages, so that a search for it leads to one place.
+/// Checks that a name of a type stands for one type in all packages, so that a search for it leads to one place.
 ///
 /// Types of tests do not count, nor associated types, nor one type under several `cfg`s in one file.
 pub fn type_names(tree: &Tree) -> Vec<Finding> {
@@ -33,7 +33,7 @@ pub fn type_names(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// The declared types with their lines, as indices.
+/// Returns the declared types with their lines, as indices.
 fn types(code: &str) -> Vec<(usize, String)> {
     let mut found = Vec::new();
     // For each open brace, whether it holds the items of a trait or an implementation.
@@ -81,7 +81,7 @@ fn types(code: &str) -> Vec<(usize, String)> {
     found
 }
 
-/// The name behind a keyword, which begins with a capital; `union` may be a variable too.
+/// Returns the name after a keyword, which begins with a capital; `union` may be a variable too.
 fn declared_name(after: &str) -> Option<String> {
     let name: String = after
         .strip_prefix(' ')?

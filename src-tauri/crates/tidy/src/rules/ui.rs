@@ -22,7 +22,7 @@ const NETWORK_APIS: [&str; 9] = [
 /// Storage of the web view, which the store's copies do not include.
 const BROWSER_STORAGE: [&str; 3] = ["localStorage", "sessionStorage", "indexedDB"];
 
-/// Colours are named in one place, so that light and dark are changed in one place.
+/// Checks that colours are named in one place, so that light and dark are changed in one place.
 pub fn colours_are_tokens(tree: &Tree) -> Vec<Finding> {
     let styled =
         |file: &&File| file.has_extension(&["css", "svelte", "html"]) && file.path != TOKENS;
@@ -37,7 +37,7 @@ pub fn colours_are_tokens(tree: &Tree) -> Vec<Finding> {
     )
 }
 
-/// Only `host/` names Tauri.
+/// Checks that only `host/` names Tauri.
 pub fn only_host_names_tauri(tree: &Tree) -> Vec<Finding> {
     let others = tree.ui().filter(|file| !file.path.starts_with(HOST));
     find(
@@ -47,7 +47,7 @@ pub fn only_host_names_tauri(tree: &Tree) -> Vec<Finding> {
     )
 }
 
-/// The page uses no network and no storage beside the store.
+/// Checks that the page uses no network and no storage beside the store.
 pub fn ui_stays_offline(tree: &Tree) -> Vec<Finding> {
     let mut findings = find(
         tree.ui(),
@@ -87,7 +87,7 @@ fn has_call(line: &str, name: &str) -> bool {
         .any(|(at, _)| !line[..at].ends_with(|c: char| c.is_alphanumeric() || c == '-' || c == '_'))
 }
 
-/// `#` and as many hexadecimal digits as a colour has; `{#each` and `#app` have not.
+/// Returns whether a line has `#` and as many hexadecimal digits as a colour; `{#each` and `#app` have not.
 fn has_hex(line: &str) -> bool {
     line.match_indices('#').any(|(at, _)| {
         let word: String = line[at + 1..]
@@ -100,7 +100,7 @@ fn has_hex(line: &str) -> bool {
     })
 }
 
-/// A colour's name as a value of a declaration.
+/// Returns whether a line has a colour's name as a value of a declaration.
 fn has_named(line: &str) -> bool {
     let Some((property, value)) = line.split_once(':') else {
         return false;

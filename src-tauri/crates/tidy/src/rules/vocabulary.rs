@@ -61,7 +61,7 @@ const EXEMPT: [&str; 4] = [
     "models/demo/facts.yaml",
 ];
 
-/// Things are called what engineers of the field call them.
+/// Checks that things have the names of the field.
 pub fn vocabulary(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for file in tree.files.iter().filter(|file| is_ours(file)) {
@@ -102,7 +102,7 @@ fn private_types(file: &File) -> Vec<Finding> {
     findings
 }
 
-/// The words of a text in lower case with their lines, as indices; names are taken apart.
+/// Returns the words of a text in lower case with their lines, as indices; names are split.
 fn words(text: &str) -> Vec<(String, usize)> {
     let mut words = Vec::new();
     for (index, line) in text.lines().enumerate() {

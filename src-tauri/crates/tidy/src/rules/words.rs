@@ -16,12 +16,12 @@ const MACHINE_PATHS: [&str; 3] = [
     concat!("/ho", "me/"),
 ];
 
-/// Open work is an issue, not a note in the code.
+/// Checks that there are no notes of unfinished work, which belongs in an issue.
 pub fn unfinished_work(tree: &Tree) -> Vec<Finding> {
     find(tree, &UNFINISHED, "unfinished: do it, or file it")
 }
 
-/// No path of the machine that a file was written on.
+/// Checks that there is no path of the machine that a file was written on.
 pub fn machine_paths(tree: &Tree) -> Vec<Finding> {
     find(tree, &MACHINE_PATHS, "a path of one machine")
 }
