@@ -160,7 +160,7 @@ mod tests {
         mark.chain(text.encode_utf16()).flat_map(bytes).collect()
     }
 
-    /// The text, read in chunks of each size from 3 bytes to 24 and at once.
+    /// Returns the text, read in chunks of each size from 3 bytes to 24 and at once.
     fn read(bytes: &[u8]) -> String {
         let text = |size| {
             let mut text = String::new();

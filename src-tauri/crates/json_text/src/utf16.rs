@@ -10,7 +10,7 @@ pub(crate) struct Utf16 {
 }
 
 impl Utf16 {
-    /// `unit` makes a unit of two bytes.
+    /// Makes a decoder. `unit` makes a unit of two bytes.
     pub fn new(unit: fn([u8; 2]) -> u16) -> Utf16 {
         Utf16 {
             unit,
