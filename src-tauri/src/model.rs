@@ -244,7 +244,7 @@ impl EngineModel {
         }
     }
 
-    /// Likewise, with KV caches in a folder that outlive it.
+    /// Adds KV caches in a folder that outlive the host.
     pub fn keeping_caches(self, folder: &Path) -> Self {
         Self {
             kv_disk: KvDisk::open(folder),

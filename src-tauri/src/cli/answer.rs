@@ -55,7 +55,7 @@ impl AnswerArgs {
         }
     }
 
-    /// A conversation without messages.
+    /// Returns a conversation without messages.
     pub fn conversation(&self) -> Conversation {
         Conversation {
             messages: Vec::new(),

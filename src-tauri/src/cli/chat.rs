@@ -315,7 +315,7 @@ impl TerminalChat {
         if reason == StopReason::Cancelled && answer.ids.is_empty() {
             return Ok(None);
         }
-        // Blanks around an answer are not part of it, except where a continued one goes on.
+        // Blanks around an answer are not part of it, except where it is continued.
         let mut text = answer.text.as_str();
         if !goes_on {
             text = text.trim_start();

@@ -107,7 +107,7 @@ fn the_old_folder_stays_where_that_is_wanted() {
     assert_eq!(titles(&data), ["Kept"]);
 }
 
-/// For each number of files after which the process ends, the chats are in the folder that is used.
+/// Ends the process after each number of files: at every one the chats are in the folder that is used.
 #[test]
 fn a_move_that_ends_anywhere_loses_nothing() {
     let (home, data, pointer) = filled();

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::{file_of, opened, refusal};
 
-/// A length of context, and what it takes.
+/// A length of context, with the memory that it takes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(specta::Type))]
 #[serde(rename_all = "camelCase")]

@@ -18,7 +18,7 @@ const WEIGHTS: u64 = 200 << 20;
 /// Bytes that the other tests in this process may allocate meanwhile.
 const NOISE: u64 = 50 << 20;
 
-/// A model with the demo model's vocabulary, whose weights are all zero, in a file that is mostly a hole.
+/// Writes a model with the demo model's vocabulary, whose weights are all zero, to a sparse file.
 fn write_large_model(path: &Path) {
     let demo = Gguf::open(&demo_model::file().expect("the demo model")).expect("a model");
     let fields: Vec<(&str, Field)> = demo

@@ -14,7 +14,7 @@ use super::*;
 static NEVER: AtomicBool = AtomicBool::new(false);
 const CHAT: ChatId = ChatId(7);
 
-/// A run of the app with its KV caches in `folder`.
+/// Starts the app with its KV caches in `folder`.
 fn run(folder: &Path, kv_type: KvType) -> EngineModel {
     let options = ModelOptions {
         device: "cpu".into(),

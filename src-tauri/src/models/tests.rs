@@ -119,7 +119,7 @@ impl Page {
         Page::at(tempfile::tempdir().expect("made"))
     }
 
-    /// The app over a home folder, as a start finds it.
+    /// Starts the app over a home folder.
     fn at(home: TempDir) -> Page {
         let events: Arc<Mutex<Vec<ShellEvent>>> = Arc::default();
         let memory = Arc::new(AtomicU64::new(8 << 30));
@@ -373,7 +373,7 @@ fn damaged_files_of_the_list_are_no_harm() {
     assert!(known.of(&stamp).is_some());
 }
 
-/// Downloads this content.
+/// Simulates the download of this content.
 fn arrive(page: &Page, content: &Path, name: &str) -> PathBuf {
     let file = page.downloads().join(name);
     let done = serde_json::json!({

@@ -19,7 +19,7 @@ pub fn set() -> io::Result<()> {
     no_core_dumps()
 }
 
-/// On other systems its time is the only bound of its memory.
+/// Does nothing: on other systems its time is the only bound of its memory.
 #[cfg(not(unix))]
 pub fn set() -> io::Result<()> {
     Ok(())
@@ -35,7 +35,7 @@ pub fn set_memory(bytes: u64) -> io::Result<()> {
     no_core_dumps()
 }
 
-/// On other systems writable memory cannot be limited separately from mapped memory.
+/// Disables core dumps only: on other systems writable memory cannot be limited separately from mapped memory.
 #[cfg(not(target_os = "linux"))]
 pub fn set_memory(_: u64) -> io::Result<()> {
     no_core_dumps()
@@ -48,7 +48,7 @@ pub fn set_stack() -> io::Result<()> {
     lower(rustix::process::Resource::Stack, STACK)
 }
 
-/// On other systems it is fixed when the program is built.
+/// Does nothing: on other systems the stack size is fixed when the program is built.
 #[cfg(not(unix))]
 pub fn set_stack() -> io::Result<()> {
     Ok(())
@@ -69,7 +69,7 @@ pub fn set_seconds(seconds: u64) -> io::Result<()> {
     Ok(setrlimit(Resource::Cpu, Rlimit { current, maximum })?)
 }
 
-/// On other systems only the parent watches its time.
+/// Does nothing: on other systems only the parent watches its time.
 #[cfg(not(unix))]
 pub fn set_seconds(_: u64) -> io::Result<()> {
     Ok(())

@@ -3,7 +3,7 @@
 use super::*;
 use crate::wire::TransferKind;
 
-/// A window over a store on a file.
+/// Makes a window over a store on a file.
 fn on_file() -> Window {
     let home = tempfile::tempdir().expect("a folder");
     let database = home.path().join("goldcrest.db");
@@ -12,7 +12,7 @@ fn on_file() -> Window {
     Window::over(store, home, Box::new(model.clone()), model)
 }
 
-/// The events of transfers.
+/// Subscribes to the events of transfers.
 fn listen(window: &Window) -> mpsc::Receiver<Value> {
     let (to_test, events) = mpsc::channel();
     let channel = Channel::new(move |body| {

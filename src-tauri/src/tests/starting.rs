@@ -10,7 +10,7 @@ use crate::instance;
 use crate::{app, given_files};
 use devices::{CrashMarkers, Work};
 
-/// An app whose chats are not opened yet.
+/// Makes an app whose chats are not opened yet.
 fn unopened(data: &Path) -> (App<MockRuntime>, Arc<QuietDesktop>) {
     let app = mock_builder()
         .build(tauri::generate_context!(test = true))

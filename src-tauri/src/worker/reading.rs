@@ -123,7 +123,7 @@ fn receive(
     }
 }
 
-/// The child's part.
+/// Serves the child's side.
 pub fn serve(files: Vec<OsString>, out: &mut dyn Write) -> io::Result<()> {
     let files: Vec<PathBuf> = files.into_iter().map(PathBuf::from).collect();
     let frame = match read_here(&files, out)? {

@@ -173,7 +173,7 @@ impl Write for Limited<'_> {
     }
 }
 
-/// The child's part.
+/// Serves the child's side.
 pub fn serve(
     kind: DocumentKind,
     thinking: bool,

@@ -52,7 +52,7 @@ impl Home {
         self.run(&["import".as_ref(), file.as_os_str()])
     }
 
-    /// The titles of all chats.
+    /// Returns the titles of all chats.
     fn titles(&self) -> Vec<Value> {
         let listed = self.run(&["chats".as_ref(), "--json".as_ref()]);
         let listed: Vec<Value> = serde_json::from_slice(&listed.stdout).expect("a list");
