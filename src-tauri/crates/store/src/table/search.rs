@@ -268,8 +268,8 @@ impl Search<'_> {
             .optional()
     }
 
-    /// Returns whether the other condition matches anything in the index of words, which would take longer to see hit
-    /// by hit.
+    /// Returns whether the pass's other condition matches anything in the index of words. Checking that up front is
+    /// faster than hit by hit.
     fn has_others(&self, pass: &SearchPass, words: &str) -> rusqlite::Result<bool> {
         let Some(others) = &pass.others else {
             return Ok(true);

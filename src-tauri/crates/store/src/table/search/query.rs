@@ -43,7 +43,7 @@ impl Term {
         Some(format!("{}{end}", quoted(&self.words.join(" "))))
     }
 
-    /// Returns the phrase for the trigram index, if it is long enough.
+    /// Returns the phrase for the trigram index, unless it is quoted or too short.
     pub(super) fn as_part(&self) -> Option<String> {
         let letters = self.words.iter().flat_map(|word| word.chars()).count();
         (!self.is_quoted && letters >= TRIGRAM).then(|| quoted(&self.literal))
