@@ -25,18 +25,18 @@ pub(super) struct States {
     pub number: usize,
 }
 
-/// Returns a hash of each message of a chat, in order.
+/// Returns a hash of what each message of a chat says, in order. Its date does not count: where a program has none, it is
+/// that of the import.
 pub(super) fn said(whole: &WholeChat) -> Vec<u64> {
     let hash = |message: &MessageRecord| {
         let MessageRecord {
             role,
             text,
             thinking,
-            created_at,
             ..
         } = message;
         let mut hasher = DefaultHasher::new();
-        (role, text, thinking, created_at).hash(&mut hasher);
+        (role, text, thinking).hash(&mut hasher);
         hasher.finish()
     };
     whole.messages.iter().map(hash).collect()

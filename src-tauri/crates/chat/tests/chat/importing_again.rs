@@ -227,3 +227,18 @@ fn a_message_that_was_deleted_here_comes_back_with_an_earlier_export() {
     assert_eq!((counts.added, counts.changed), (1, 1));
     assert_eq!(import(&bench, all).unwrap().known, 1);
 }
+
+/// A program that keeps no dates: each import dates the chat.
+#[test]
+fn a_chat_that_comes_with_other_dates_is_the_same() {
+    let bench = Bench::new();
+    let first = chats(1, "x");
+    let mut second = first.clone();
+    second[0].chat.created_at += 60;
+    for message in &mut second[0].messages {
+        message.created_at += 60;
+    }
+    import(&bench, first).unwrap();
+    let counts = import(&bench, second).unwrap();
+    assert_eq!((counts.known, titles(&bench).len()), (1, 1));
+}

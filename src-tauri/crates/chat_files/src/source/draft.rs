@@ -1,5 +1,6 @@
 //! A chat of another program on its way to one of ours.
 
+use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use sha2::{Digest, Sha256};
 use store::{ChatRecord, MessageRecord, MessageState, Role, WholeChat};
@@ -175,7 +176,9 @@ impl ChatDraft {
             .iter()
             .map(|message| message.created_at)
             .find(|at| *at != 0);
-        let created_at = about.created_at.or(first_moment).unwrap_or(0);
+        // A chat without any date is dated by its import: by 1970 it would be the oldest of all.
+        let created_at =
+            (about.created_at.or(first_moment)).unwrap_or_else(|| Timestamp::now().as_second());
         // A message without a date has that of the one before it.
         let mut before = created_at;
         for message in &mut self.messages {

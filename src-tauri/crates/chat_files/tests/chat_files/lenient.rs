@@ -416,6 +416,17 @@ fn other_files_of_a_folder_are_passed_over() {
 }
 
 #[test]
+fn a_chat_without_dates_is_dated_by_its_import() {
+    let before = jiff::Timestamp::now().as_second();
+    let chat = json!({ "messages": [{ "role": "user", "content": "Q" }, { "role": "assistant", "content": "A" }] });
+    let found = read_text("messages.json", chat.to_string()).unwrap();
+    let whole = &found.chats[0];
+    assert!(whole.chat.created_at >= before, "{}", whole.chat.created_at);
+    let dates = whole.messages.iter().map(|message| message.created_at);
+    assert!(dates.into_iter().all(|at| at == whole.chat.created_at));
+}
+
+#[test]
 fn openais_messages_are_called_so() {
     let chat = |text: &str| {
         json!({ "messages": [
