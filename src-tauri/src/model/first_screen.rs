@@ -23,7 +23,7 @@ const RIGHT: [(&str, &[&str]); 3] = [
         &["desktop chat app", "on your own computer", "offline"],
     ),
     (
-        "Is anything sent to the cloud?",
+        "Is it private?",
         &[
             "it is private",
             "on this computer",
