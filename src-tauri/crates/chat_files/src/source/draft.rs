@@ -1,6 +1,7 @@
 //! A chat of another program on its way to one of ours.
 
-use jiff::Timestamp;
+use std::time::{SystemTime, UNIX_EPOCH};
+
 use jiff::tz::TimeZone;
 use sha2::{Digest, Sha256};
 use store::{ChatRecord, MessageRecord, MessageState, Role, WholeChat};
@@ -177,8 +178,7 @@ impl ChatDraft {
             .map(|message| message.created_at)
             .find(|at| *at != 0);
         // A chat without any date is dated by its import: by 1970 it would be the oldest of all.
-        let created_at =
-            (about.created_at.or(first_moment)).unwrap_or_else(|| Timestamp::now().as_second());
+        let created_at = about.created_at.or(first_moment).unwrap_or_else(now);
         // A message without a date has that of the one before it.
         let mut before = created_at;
         for message in &mut self.messages {
@@ -233,6 +233,12 @@ impl ChatDraft {
             .map(|byte| format!("{byte:02x}"))
             .collect()
     }
+}
+
+/// Returns the seconds since 1970; 0 where the clock is before.
+fn now() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| since.as_secs().cast_signed())
 }
 
 /// A chat of another program, as far as it could be read.

@@ -417,7 +417,11 @@ fn other_files_of_a_folder_are_passed_over() {
 
 #[test]
 fn a_chat_without_dates_is_dated_by_its_import() {
-    let before = jiff::Timestamp::now().as_second();
+    let before = std::time::UNIX_EPOCH
+        .elapsed()
+        .unwrap()
+        .as_secs()
+        .cast_signed();
     let chat = json!({ "messages": [{ "role": "user", "content": "Q" }, { "role": "assistant", "content": "A" }] });
     let found = read_text("messages.json", chat.to_string()).unwrap();
     let whole = &found.chats[0];
