@@ -77,7 +77,8 @@ scene("marked text can be copied and searched for", {}, async (page) => {
   const question = log(page).locator(".bubble .piece");
   const { x, y } = await question.evaluate((bubble) => {
     const range = document.createRange();
-    range.setStart(bubble.firstChild, bubble.textContent.indexOf("sourdough"));
+    const words = [...bubble.childNodes].find((node) => node.textContent.includes("sourdough"));
+    range.setStart(words, words.textContent.indexOf("sourdough"));
     range.setEnd(range.startContainer, range.startOffset + "sourdough".length);
     document.getSelection().removeAllRanges();
     document.getSelection().addRange(range);
