@@ -1,4 +1,4 @@
-/** What another program gets of a selection. */
+/** Text and HTML of a selection for other programs. */
 export type Copied = { text: string; html: string };
 
 /** The elements that another program may know. Others are left out, and their content stays. */

@@ -157,7 +157,7 @@ export function sourceWords(url: string): string {
   return host === "huggingface.co" && owner !== "" ? `${owner} on Hugging Face` : host;
 }
 
-/** How exact a model's weights are, in words. */
+/** Precision of a model's weights, in words. */
 export function bitsWords(quantisation: string): string | null {
   const bits = /^(?:I?Q|B?F)(\d+)/u.exec(quantisation)?.[1];
   return bits === undefined ? null : `${bits}-bit`;

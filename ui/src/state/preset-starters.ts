@@ -3,7 +3,7 @@ import type { PresetContent } from "../state/types";
 
 const sampling = defaultSettings.samplingChanges;
 
-/** What a person without presets can begin with. */
+/** Presets to begin with. */
 export const starters: readonly PresetContent[] = [
   {
     name: "Editor",

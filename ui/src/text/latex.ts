@@ -1,4 +1,4 @@
-/** What LaTeX documents have, and formulas by themselves do not: references, links, numbers of equations, units. */
+/** LaTeX commands of documents rather than formulas: references, links, numbers of equations, units. */
 
 /** An argument without braces of its own within, or with one level of them. */
 const ARGUMENT = String.raw`\s*\{((?:[^{}\\]|\\.|\{(?:[^{}\\]|\\.)*\})*)\}`;

@@ -26,12 +26,12 @@ pub enum WriteError {
     Cancelled,
 }
 
-/// What was written.
+/// Result of an export.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Written {
-    /// How many chats.
+    /// Number of chats.
     pub chats: usize,
-    /// Those of JSONL that are too large to be imported again.
+    /// Chats in JSONL that are too large to be imported again.
     pub too_large: Omissions,
 }
 

@@ -200,7 +200,7 @@ mod tests {
         assert!(began.elapsed().as_secs() < 60, "{:?}", began.elapsed());
     }
 
-    /// What an export takes: `cargo test -p chat_files --release -- --ignored --nocapture`.
+    /// Cost of an export: `cargo test -p chat_files --release -- --ignored --nocapture`.
     #[test]
     #[ignore = "a measurement"]
     #[expect(clippy::print_stdout, reason = "it is what is measured")]

@@ -6,18 +6,18 @@ use std::io::{self, BufRead, Read};
 /// A file on its way to a parser, a value at a time.
 pub(crate) struct Elements<R> {
     input: R,
-    /// Whether a list has begun that has not ended.
+    /// True within a list.
     in_list: bool,
     at: Position,
     value: ValueScan,
 }
 
-/// What comes next in a file.
+/// Next part of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NextElement {
     /// A value, for [`Elements::value`].
     Value,
-    /// What can be between no values, which is passed over.
+    /// Bytes that cannot stand between values; skipped.
     Stray,
     End,
     /// The file ends within a list.

@@ -1,6 +1,6 @@
 //! The architectures that run. They share one transformer block; this table holds all in which they differ.
 
-/// Rotated pairs of a head as the file stores the rows of q and k.
+/// Order in which a file stores the rotated pairs of q and k.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RotaryPairs {
     /// Values 2j and 2j + 1.

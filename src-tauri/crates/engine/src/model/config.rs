@@ -62,7 +62,7 @@ pub struct Config {
     pub shape: Shape,
     /// Context length that the model was trained for, in tokens; that of its sliding window where it has a shorter one.
     pub context: usize,
-    /// Whether a sliding window limits the context.
+    /// True if a sliding window limits the context.
     pub has_window: bool,
     /// Rotary position embedding.
     pub rope: Rope,

@@ -1,4 +1,4 @@
-//! Chat formats: how turns are written, which of them a model was trained on, and the sampling that its publisher recommends.
+//! Chat formats: templates, the choice of one for a model, and the sampling that its publisher recommends.
 
 use inference::Sampling;
 
@@ -9,7 +9,7 @@ use crate::model::architecture::{Architecture, QWEN2, QWEN3, SMOLLM3};
 /// matter of the vocabulary.
 #[derive(Debug)]
 pub struct Protocol {
-    /// Its name for people.
+    /// Display name.
     pub name: &'static str,
     /// Goldcrest's template of it.
     pub(crate) template: &'static str,

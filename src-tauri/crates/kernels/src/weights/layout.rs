@@ -45,7 +45,7 @@ pub(crate) struct Layout {
     /// The integer that stands for zero.
     pub zero: u8,
     pub header: HeaderLayout,
-    /// Whether nibbles are places in [`IQ4_VALUES`].
+    /// True if nibbles index [`IQ4_VALUES`].
     pub table: bool,
     pub nibbles: bool,
     pub crumbs: bool,
@@ -87,7 +87,7 @@ impl Layout {
         }
     }
 
-    /// Whether the integers take a full byte once they are unpacked ([`Isa::dot_bytes`]).
+    /// True if the integers take a full byte once they are unpacked ([`Isa::dot_bytes`]).
     pub const fn full_bytes(self) -> bool {
         self.bytes || self.table
     }

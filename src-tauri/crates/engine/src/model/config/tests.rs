@@ -89,7 +89,7 @@ fn tensors(architecture: &Architecture) -> Vec<(&'static str, &'static [usize], 
     all
 }
 
-/// What a header is refused for; `None` where the model may be loaded.
+/// Reason to refuse a header; `None` where the model may be loaded.
 fn problem(gguf: &Gguf) -> Option<String> {
     match Config::from_gguf(gguf) {
         Ok(config) => weights::check(gguf, &config)

@@ -1,4 +1,4 @@
-//! How text is split into words before BPE: one table of the pre-tokenisers that files name.
+//! Pre-tokenisers, which split text into words before BPE: one table of those that files name.
 
 /// A pre-tokeniser.
 #[derive(Debug, PartialEq)]
@@ -25,7 +25,7 @@ static LLAMA3: WordSplit = WordSplit {
     line_break_ends_word: true,
 };
 
-/// As Llama 3's, with each digit alone.
+/// Llama 3's split with each digit alone.
 static QWEN2: WordSplit = WordSplit {
     names: &["qwen2"],
     patterns: &[

@@ -40,7 +40,7 @@ fn length(text: &str, split: &WordSplit, size: usize, longest: usize) -> usize {
 
 /// Whether the pre-tokeniser certainly has a word boundary at byte `at` of `text`.
 ///
-/// By all of [`WordSplit`]: no word has a letter before something else, and whether a run of letters ends does not depend on what
+/// Properties of every [`WordSplit`]: no word has a letter before something else, and whether a run of letters ends does not depend on what
 /// follows; no word has a space but at its start or among white space; no word continues after a line break but with white
 /// space, and a line break ends the run of white space before it, by some of them only where it is all of that run.
 /// Characters whose class as letter or white space differs between Unicode versions are not used.
