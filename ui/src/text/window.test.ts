@@ -6,7 +6,7 @@ import { endOfWindow } from "./window";
 /** The windows of a text, one after the other. */
 function windows(text: string): string[] {
   const all: string[] = [];
-  for (let from = 0; from < text.length; ) {
+  for (let from = 0; from < text.length;) {
     const end = endOfWindow(text, from);
     all.push(text.slice(from, end));
     from = end;

@@ -397,3 +397,50 @@ scene("a refused message stays in the box, with the reason", {}, async (page) =>
   await page.getByRole("alert").getByText("40,120 tokens").waitFor();
   assert.equal(await message(page).inputValue(), "please refuse this");
 });
+
+const ROW =
+  "| Mercury | 3.30 | 4,879 km | 4,222.6 h | 88.0 d | 57.9 million km | 167 °C | known of old |\n";
+const TABLE = ROW + "|---|---|---|---|---|---|---|---|\n" + ROW.repeat(3);
+
+for (const [width, sentences] of [
+  [1700, 1],
+  [1700, 2000],
+  [420, 1],
+]) {
+  scene(
+    `a wide table takes the room there is at ${width} px, below ${sentences} paragraphs`,
+    { width, rate: 100_000 },
+    async (page) => {
+      await button(page, "Thinking").click();
+      await ask(page, `Say: ${"A few words.\n\n".repeat(sentences)}${TABLE}`);
+      await answered(page);
+      const table = log(page).locator(".table");
+      await table.scrollIntoViewIfNeeded();
+      const seen = await table.evaluate((table) => {
+        const box = table.getBoundingClientRect();
+        const text = table.closest(".answer").querySelector("p").getBoundingClientRect();
+        const cell = document.elementFromPoint(box.right - 8, box.top + 60);
+        const lines = [...table.querySelectorAll("tr")].map((row) => row.offsetHeight);
+        return {
+          wider: box.width > text.width,
+          starts: box.left - text.left,
+          inWindow: box.right <= innerWidth,
+          painted: table.contains(cell),
+          scrolls: table.scrollWidth > table.clientWidth,
+          oneLine: Math.max(...lines) < 45,
+          pageScrolls: document.documentElement.scrollWidth > innerWidth,
+        };
+      });
+      const wide = width > 420;
+      assert.deepEqual(seen, {
+        wider: wide,
+        starts: 0,
+        inWindow: true,
+        painted: true,
+        scrolls: !wide,
+        oneLine: true,
+        pageScrolls: false,
+      });
+    },
+  );
+}
