@@ -1,6 +1,17 @@
 // How full the model's context is, and what can be done about it.
 import assert from "node:assert/strict";
-import { answered, ask, button, chats, ENDLESS, log, message, scenes, soon } from "./window.js";
+import {
+  answered,
+  ask,
+  button,
+  calls,
+  chats,
+  ENDLESS,
+  log,
+  message,
+  scenes,
+  soon,
+} from "./window.js";
 
 const scene = scenes();
 const gauge = (page) => page.getByRole("button", { name: /^Context:/ });
@@ -113,9 +124,37 @@ scene("a message that cannot fit says so while it is written", { context: 1040 }
   await composer(page)
     .getByText("This message is too long: 750 tokens, with room for 560.")
     .waitFor();
+  assert.ok(await button(page, "Send").isDisabled());
+  await message(page).press("Enter");
+  assert.deepEqual(await calls(page, "send"), []);
+  assert.equal(await composer(page).getByText("with a summary").count(), 0);
   await message(page).fill("x".repeat(300));
   await composer(page).getByText("too long").waitFor({ state: "hidden" });
 });
+
+for (const [width, most] of [
+  [1100, 44],
+  [420, 84],
+]) {
+  scene(
+    `what is said above the composer is short at ${width} px`,
+    { context: 800, width },
+    async (page) => {
+      if (width < 760) await button(page, "Show sidebar").click();
+      await openChat(page);
+      const notice = composer(page).locator(".notice");
+      await message(page).fill("And what if I add $50 every month, for the same ten years?");
+      await notice.getByText("This chat is too long for the model. It won’t see").waitFor();
+      const { height } = await notice.boundingBox();
+      assert.ok(height <= most, `${height} px`);
+      const { words, line } = await notice.locator("p").evaluate((p) => ({
+        words: p.getBoundingClientRect().width,
+        line: p.parentElement.getBoundingClientRect().width,
+      }));
+      assert.ok(words > Math.min(280, line * 0.8), `${words} of ${line} px`);
+    },
+  );
+}
 
 scene(
   "a new chat begins with a summary, and leads back to the one before",
