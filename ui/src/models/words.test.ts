@@ -11,6 +11,7 @@ import {
   placeWords,
   precisionHint,
   serverOf,
+  hereWords,
   speedWords,
   suitWords,
   warningWords,
@@ -91,6 +92,11 @@ describe("what is said of a model before it is here", () => {
       "Slow on this computer: about 1.0 tokens/s (estimated).",
     );
     expect(suitWords({ ...q4, forecast: null })).toBeNull();
+    expect(hereWords(q4)).toBe("about 9 tokens/s here");
+    const slow = { ...forecast, fit: "slow" as const, tokensPerSecond: 1, measured: true };
+    expect(hereWords({ forecast: slow })).toBe("slow here: 1.0 tokens/s");
+    expect(hereWords({ forecast: { ...slow, tokensPerSecond: null } })).toBe("slow here");
+    expect(hereWords({ forecast: null })).toBeNull();
     expect(warningWords(q4, null)).toBeNull();
     expect(warningWords(q4, 1.2e9)).toContain("needs 1.9 GB on the disk, and 1.2 GB are free");
     const begun = { state: "paused", done: 1.5e9, total: q4.bytes } as const;

@@ -99,13 +99,26 @@ const FITS = { fits: "Fits", slow: "Slow", "does-not-fit": "Does not fit" } as c
 
 export const fitWord = ({ fit }: Forecast): string => FITS[fit];
 
-/** 9.2 tokens/s (measured), or about 9 tokens/s (estimated): an estimate has no tenths, unless it is small. */
-export function speedWords({ tokensPerSecond, measured }: Forecast): string | null {
+/** 9.2 tokens/s, or about 9 tokens/s: an estimate has no tenths, unless it is small. */
+function speedOf({ tokensPerSecond, measured }: Forecast): string | null {
   if (tokensPerSecond === null) return null;
-  if (measured) return `${rate(tokensPerSecond)} (measured)`;
-  const speed =
-    tokensPerSecond < 2 ? rate(tokensPerSecond) : `${count(Math.round(tokensPerSecond))} tokens/s`;
-  return `about ${speed} (estimated)`;
+  if (measured) return rate(tokensPerSecond);
+  const isSmall = tokensPerSecond < 2;
+  return `about ${isSmall ? rate(tokensPerSecond) : `${count(Math.round(tokensPerSecond))} tokens/s`}`;
+}
+
+/** 9.2 tokens/s (measured), or about 9 tokens/s (estimated). */
+export function speedWords(forecast: Forecast): string | null {
+  const speed = speedOf(forecast);
+  return speed && `${speed} (${forecast.measured ? "measured" : "estimated"})`;
+}
+
+/** The speed among other facts: about 9 tokens/s here. */
+export function hereWords({ forecast }: Pick<ModelEntry, "forecast">): string | null {
+  if (forecast === null || forecast.fit === "does-not-fit") return null;
+  const speed = speedOf(forecast);
+  if (forecast.fit === "slow") return speed === null ? "slow here" : `slow here: ${speed}`;
+  return speed && `${speed} here`;
 }
 
 export const memoryWords = ({ memoryBytes, contextLength }: Forecast): string =>

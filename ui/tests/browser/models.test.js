@@ -22,12 +22,26 @@ const pace = (page, stepMs, steps = 40) =>
   page.evaluate((pace) => Object.assign(window.stage.downloads, pace), { stepMs, steps });
 
 scene("the first screen leads with the model to get", { scene: "first" }, async (page) => {
-  await offer(page).getByText("1.9 GB, free.").waitFor();
+  await offer(page).getByText("1.9 GB, free, about 9 tokens/s here", { exact: true }).waitFor();
+  const more = offer(page).getByRole("button", { name: "Details" });
+  assert.equal(await offer(page).getByText("Downloads once").isVisible(), false);
+  await more.click();
   await offer(page).getByText("Fits this computer: about 9 tokens/s (estimated).").waitFor();
   await offer(page).getByText("Downloads once from huggingface.co").waitFor();
+  await offer(page).getByText("Licence: Apache-2.0").waitFor();
+  await more.click();
+  assert.equal(await offer(page).getByText("Downloads once").isVisible(), false);
   assert.equal(await page.locator(".button.main").count(), 1, "one thing matters most");
   await button(page, "Open a model…").click();
   assert.deepEqual(await calls(page, "pickModel", "getModel"), [["pickModel"]]);
+});
+
+scene("with chats the offer is one line", { scene: "demoModel" }, async (page) => {
+  await offer(page).getByText("1.9 GB, free, about 9 tokens/s here").waitFor();
+  const { height } = await offer(page).boundingBox();
+  assert.ok(height < 50, `${height} px`);
+  await button(page, "Get SmolLM3-3B").click();
+  await button(page, "Pause: SmolLM3-3B, Q4_K_M").waitFor();
 });
 
 scene(
@@ -195,7 +209,7 @@ for (const [name, words] of [
     async (page) => {
       await offer(page).getByText(words).waitFor();
       assert.equal(
-        await offer(page).getByText("Fits this computer").count(),
+        await offer(page).getByText("tokens/s here").count(),
         name === "no-room" ? 1 : 0,
       );
       await button(page, "Get SmolLM3-3B").click();
@@ -304,7 +318,7 @@ scene(
 );
 
 scene("a new chat looks again at what there is room for", { scene: "demoModel" }, async (page) => {
-  await offer(page).getByText("Fits this computer").waitFor();
+  await offer(page).getByText("tokens/s here").waitFor();
   // As where the disk filled up meanwhile; no event tells of it.
   await page.evaluate(() => (window.stage.list.freeBytes = 1_210_000_000));
   await chats(page).getByText("A story about a small bird").click();
