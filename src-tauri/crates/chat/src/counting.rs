@@ -93,13 +93,14 @@ impl NextPrompt<'_> {
             None => cut::choose(&history, before, room, &mut |cut| Ok(self.tokens(cut)))?.0,
         };
         let parts = self.branch.parts(cut, self.request);
-        let draft = self.message();
+        let draft = self.draft.as_ref().map_or(0, Vec::len);
+        let opening = self.opening(cut).len();
         let frame = self.frame.head.len() + self.frame.tail.len();
         let thoughtless = Cut {
             thinking: last_answer.unwrap_or(0),
             ..Cut::default()
         };
-        let all = frame + parts.chat + parts.thinking + draft + pasted;
+        let all = frame + parts.chat + opening + parts.thinking + draft + pasted;
         let cached = match written {
             Some(_) => all,
             None => {
@@ -112,7 +113,7 @@ impl NextPrompt<'_> {
             context: tokens(context),
             reserved: tokens(reserved),
             instructions: tokens(frame),
-            chat: tokens(parts.chat),
+            chat: tokens(parts.chat + opening),
             thinking: tokens(parts.thinking),
             pasted: tokens(*pasted),
             message: tokens(draft),
@@ -129,16 +130,17 @@ impl NextPrompt<'_> {
     fn tokens(&self, cut: Cut) -> usize {
         let parts = self.branch.parts(cut, self.request);
         let frame = self.frame.head.len() + self.frame.tail.len();
-        frame + parts.chat + parts.thinking + self.message() + self.request.pasted
+        let draft = self.draft.as_ref().map_or(0, Vec::len) + self.request.pasted;
+        frame + parts.chat + self.opening(cut).len() + parts.thinking + draft
     }
 
-    /// Returns the tokens of the draft, with its opening.
-    fn message(&self) -> usize {
-        let opening = match self.branch.is_empty() {
-            true => 0,
-            false => self.frame.user.opening.len(),
-        };
-        self.draft.as_ref().map_or(0, |ids| ids.len() + opening)
+    /// Returns the tokens between the messages before the draft and the draft. The opening of the first message of a
+    /// prompt belongs to the frame.
+    fn opening(&self, cut: Cut) -> &[u32] {
+        match self.draft {
+            Some(_) if self.branch.is_in(cut) => &self.frame.user.opening,
+            _ => &[],
+        }
     }
 
     /// Returns the ids of the prompt after this cut, without pasted texts, and how many of them precede the draft.
@@ -146,12 +148,8 @@ impl NextPrompt<'_> {
         let mut ids = self.frame.head.clone();
         self.branch.append(cut, self.request, &mut ids);
         let settled = ids.len();
-        if let Some(draft) = &self.draft {
-            if !self.branch.is_empty() {
-                ids.extend(&self.frame.user.opening);
-            }
-            ids.extend(draft);
-        }
+        ids.extend(self.opening(cut));
+        ids.extend(self.draft.iter().flatten());
         if self.request.pasted == 0 {
             ids.extend(&self.frame.tail);
         }

@@ -13,7 +13,7 @@ pub use unstored::LeftOut;
 use std::borrow::Cow;
 
 use figures::{count, tokens};
-use inference::{Conversation, GenerateParams, Prompt, Turn};
+use inference::{Conversation, GenerateParams, Prompt, Role, Turn};
 use store::{MessageId, OmittedRow};
 
 use crate::failure::{Failure, FailureCode};
@@ -148,6 +148,18 @@ impl Prompts<'_> {
         Ok(whole.saturating_sub(before))
     }
 
+    /// Returns the tokens of the prompt around a single message, or a lower bound if that already exceeds the context.
+    fn tokens_of_frame(&mut self) -> Result<usize, Failure> {
+        let frame = Conversation {
+            messages: vec![Turn::new(Role::User, "")],
+            ..without_messages(self.conversation)
+        };
+        match least_tokens(&frame, self.limits) {
+            least if least > self.limits.context => Ok(least),
+            _ => Ok((self.make)(&frame)?.ids.len()),
+        }
+    }
+
     /// Returns the prompt after this cut.
     fn take(mut self, cut: Cut) -> Result<Prompt, Failure> {
         match self.made.iter().position(|(of, _)| *of == cut) {
@@ -196,7 +208,9 @@ pub(crate) fn fit(
             answer_full(limits)
         } else {
             let counted = least_tokens(&apply(conversation, cut), limits) <= context;
-            too_long(tokens, counted, limit, limits.remedy)
+            let frame = prompts.tokens_of_frame()?;
+            let needed = counted.then(|| tokens.saturating_sub(frame));
+            too_long(needed, limit.saturating_sub(frame), limits.remedy)
         });
     }
     let truncation = Truncation(omitted(request, cut));
@@ -307,11 +321,12 @@ fn omitted(request: &TurnRequest, cut: Cut) -> OmittedRow {
     }
 }
 
-fn too_long(needed: usize, counted: bool, limit: usize, remedy: Remedy) -> Failure {
-    let needed = match needed {
-        _ if !counted => format!("at least {}", tokens(needed)),
-        0..10_000 => tokens(needed),
-        _ => format!("about {}", tokens((needed + 500) / 1000 * 1000)),
+/// Makes the failure of a message that is too long, in the numbers of the page (`ContextUsage::message_room`). `needed`:
+/// tokens of the message; `None` if they were not counted.
+fn too_long(needed: Option<usize>, room: usize, remedy: Remedy) -> Failure {
+    let numbers = match needed {
+        Some(needed) => format!("{}, with room for {}", tokens(needed), count(room)),
+        None => format!("this model has room for {}", tokens(room)),
     };
     let advice = match remedy {
         Remedy::LargerModel => "Shorten it, or open a larger model.",
@@ -320,10 +335,7 @@ fn too_long(needed: usize, counted: bool, limit: usize, remedy: Remedy) -> Failu
     };
     Failure::new(
         FailureCode::TooLong,
-        format!(
-            "This message is too long: {needed}, and this model has room for {}. {advice}",
-            count(limit)
-        ),
+        format!("This message is too long: {numbers}. {advice}"),
     )
 }
 
@@ -365,20 +377,19 @@ mod tests {
 
     #[test]
     fn the_error_of_a_message_too_long_names_what_helps() {
-        let said = |needed, counted, remedy| too_long(needed, counted, 1_536, remedy).message;
+        let said = |needed, remedy| too_long(needed, 1_475, remedy).message;
         assert_eq!(
-            said(259_166, true, Remedy::LargerModel),
-            "This message is too long: about 259,000 tokens, and this model has room for 1,536. \
-             Shorten it, or open a larger model."
+            said(Some(288_900), Remedy::LargerModel),
+            "This message is too long: 288,900 tokens, with room for 1,475. Shorten it, or open a larger model."
         );
         assert_eq!(
-            said(1_600, true, Remedy::LongerContext),
-            "This message is too long: 1,600 tokens, and this model has room for 1,536. \
+            said(Some(1_600), Remedy::LongerContext),
+            "This message is too long: 1,600 tokens, with room for 1,475. \
              Shorten it, or choose a larger context in the settings."
         );
         assert_eq!(
-            said(40_000, false, Remedy::Nothing),
-            "This message is too long: at least 40,000 tokens, and this model has room for 1,536. Shorten it."
+            said(None, Remedy::Nothing),
+            "This message is too long: this model has room for 1,475 tokens. Shorten it."
         );
     }
 

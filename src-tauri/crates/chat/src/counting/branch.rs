@@ -125,8 +125,9 @@ impl Branch {
         self.of.as_ref().map(|(_, frame)| frame)
     }
 
-    pub fn is_empty(&self) -> bool {
-        self.shown.is_empty()
+    /// Returns whether some of it remains after this cut.
+    pub fn is_in(&self, cut: Cut) -> bool {
+        cut.messages < self.shown.len()
     }
 
     /// Returns the ids of the messages that are in the prompt.

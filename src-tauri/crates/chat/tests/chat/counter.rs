@@ -16,6 +16,7 @@ struct Counts {
     messages: AtomicUsize,
     frames: AtomicUsize,
     cached: AtomicUsize,
+    opening: AtomicUsize,
     panics: AtomicBool,
 }
 
@@ -30,6 +31,10 @@ impl CounterLog {
     /// Makes the encoding of the next message panic.
     pub fn panic_next(&self) {
         self.0.panics.store(true, Ordering::Relaxed);
+    }
+    /// Sets the tokens between two messages; the scripted model has none.
+    pub fn set_opening(&self, tokens: usize) {
+        self.0.opening.store(tokens, Ordering::Relaxed);
     }
     pub fn set_cached(&self, tokens: usize) {
         self.0.cached.store(tokens, Ordering::Relaxed);
@@ -51,7 +56,10 @@ impl PromptCounter for CounterLog {
             thinking: conversation.thinking,
             head: vec![0; 10],
             tail: Vec::new(),
-            user: MessageFrame::default(),
+            user: MessageFrame {
+                opening: vec![0; self.0.opening.load(Ordering::Relaxed)],
+                ..MessageFrame::default()
+            },
             answer: MessageFrame::default(),
         })
     }
