@@ -30,8 +30,8 @@ struct ArrivedFile {
 }
 
 impl Library {
-    /// Determines the bytes of each download on the disk. One without any has not begun; one on a drive that is missing
-    /// waits for it.
+    /// Determines the bytes of each download on the disk. One without any has not begun, unless it failed; one on a drive
+    /// that is missing waits for it.
     pub(super) fn restore_downloads(&mut self) {
         for (id, download) in &self.downloads.all {
             let (id, request) = (id.clone(), download.request.clone());
@@ -41,16 +41,21 @@ impl Library {
                 let Some(download) = download.filter(|it| it.child.is_none()) else {
                     return;
                 };
-                match bytes.flatten() {
-                    Ok(Some(done)) => {
-                        let total = download.request.bytes;
-                        download.state = DownloadState::Paused { done, total };
+                match (bytes.flatten(), &mut download.state) {
+                    (Ok(bytes), DownloadState::Failed { done, .. }) => {
+                        *done = bytes.unwrap_or(0);
                     }
-                    Ok(None) => {
+                    (Ok(Some(done)), state) => {
+                        let total = download.request.bytes;
+                        *state = DownloadState::Paused { done, total };
+                    }
+                    (Ok(None), _) => {
                         library.downloads.all.remove(&id);
                         library.downloads.save();
                     }
-                    Err(error) => tracing::info!(id, %error, "a download waits for its folder"),
+                    (Err(error), _) => {
+                        tracing::info!(id, %error, "a download waits for its folder")
+                    }
                 }
                 library.changed();
             });
@@ -347,6 +352,7 @@ impl Library {
                     total,
                     message,
                 };
+                self.downloads.save();
             }
             DownloadEvent::Done { file, sha256, .. } => return self.arrived(id, file, sha256),
         }
@@ -453,6 +459,7 @@ impl Library {
                 total,
                 message,
             };
+            self.downloads.save();
             self.send_progress(id, true);
         }
     }

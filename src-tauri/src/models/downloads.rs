@@ -54,6 +54,9 @@ pub(super) struct RunningChild {
 struct StoredDownload {
     id: String,
     request: DownloadRequest,
+    /// Reason for which it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    failed: Option<String>,
 }
 
 /// Rewrites the paths of folders in a list of downloads. `moved` returns the new location of a path, if it has one.
@@ -83,9 +86,24 @@ impl Downloads {
     /// Reads the unfinished downloads. A damaged file yields none: their partial files stay, and are used when they are
     /// started again.
     pub(super) fn read(file: &Path) -> Downloads {
-        let all = stored(file)
-            .into_iter()
-            .map(|StoredDownload { id, request }| (id, ActiveDownload::paused(request, 0)));
+        let all = stored(file).into_iter().map(
+            |StoredDownload {
+                 id,
+                 request,
+                 failed,
+             }| {
+                let total = request.bytes;
+                let mut download = ActiveDownload::paused(request, 0);
+                if let Some(message) = failed {
+                    download.state = DownloadState::Failed {
+                        done: 0,
+                        total,
+                        message,
+                    };
+                }
+                (id, download)
+            },
+        );
         Downloads {
             file: file.to_owned(),
             all: all.collect(),
@@ -119,6 +137,10 @@ impl Downloads {
             .map(|(id, download)| StoredDownload {
                 id: id.clone(),
                 request: download.request.clone(),
+                failed: match &download.state {
+                    DownloadState::Failed { message, .. } => Some(message.clone()),
+                    _ => None,
+                },
             })
             .collect();
         let saved = serde_json::to_vec_pretty(&stored).map_err(std::io::Error::from);
