@@ -19,6 +19,7 @@ use tauri::{Runtime, State};
 use crate::applied_settings::follow;
 use crate::desktop::{Desktop, FileFilter, link};
 use crate::events::Events;
+use crate::file_dialogs::{FileDialogs, Purpose};
 use crate::folders::Folders;
 use crate::model::context_options::{self, ContextOptions};
 use crate::model_check::{CheckSubject, ModelChecker};
@@ -483,11 +484,12 @@ async fn choose_preset(id: Option<ChatId>, preset: ChatPreset, chat: State<'_, C
 async fn export_presets(
     ids: Vec<PresetId>,
     chat: State<'_, Chat>,
+    folders: State<'_, Folders>,
     desktop: State<'_, Arc<dyn Desktop>>,
 ) -> Reply<Option<String>> {
-    let desktop = Arc::clone(&desktop);
+    let dialogs = FileDialogs::new(&desktop, &folders);
     ask(&chat, move |chat| {
-        preset_files::export(chat, &*desktop, &ids)
+        preset_files::export(chat, &dialogs, &ids)
     })
     .await
 }
@@ -497,10 +499,11 @@ async fn export_presets(
 #[cfg_attr(test, specta::specta)]
 async fn import_presets(
     chat: State<'_, Chat>,
+    folders: State<'_, Folders>,
     desktop: State<'_, Arc<dyn Desktop>>,
 ) -> Reply<Option<ImportedPresets>> {
-    let desktop = Arc::clone(&desktop);
-    ask(&chat, move |chat| preset_files::import(chat, &*desktop)).await
+    let dialogs = FileDialogs::new(&desktop, &folders);
+    ask(&chat, move |chat| preset_files::import(chat, &dialogs)).await
 }
 
 const MODELS: FileFilter = ("GGUF models", &["gguf"]);
@@ -509,9 +512,13 @@ const MODELS: FileFilter = ("GGUF models", &["gguf"]);
 /// closed.
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
-async fn pick_model(chat: State<'_, Chat>, desktop: State<'_, Arc<dyn Desktop>>) -> Reply<bool> {
-    let desktop = Arc::clone(&desktop);
-    let pick = move || desktop.open_files("Open a model", MODELS, false);
+async fn pick_model(
+    chat: State<'_, Chat>,
+    folders: State<'_, Folders>,
+    desktop: State<'_, Arc<dyn Desktop>>,
+) -> Reply<bool> {
+    let dialogs = FileDialogs::new(&desktop, &folders);
+    let pick = move || dialogs.open_files(Purpose::Model, "Open a model", MODELS, false);
     let Some(file) = blocking(pick).await?.pop() else {
         return Ok(false);
     };

@@ -16,6 +16,7 @@ use devices::CrashMarkers;
 use system::private;
 
 use crate::data_pointer::DataPointer;
+use crate::file_dialogs::DIALOGS_FILE;
 use crate::folders;
 use crate::models::{self, DOWNLOADS_FILE};
 
@@ -25,8 +26,8 @@ const UNFINISHED: &str = ".goldcrest-move";
 /// Bytes that stay free.
 const RESERVE: u64 = 64 << 20;
 
-/// The app's own files: caches, logs, the list of downloads. They continue in the new folder.
-const OWN: [&str; 4] = ["kv", "logs", "models.json", DOWNLOADS_FILE];
+/// The app's own files: caches, logs, the list of downloads, the folders of dialogs. They continue in the new folder.
+const OWN: [&str; 5] = ["kv", "logs", "models.json", DOWNLOADS_FILE, DIALOGS_FILE];
 
 /// A planned move. Unless it is completed, its copies are removed when it is dropped.
 #[derive(Debug)]

@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use ::models::UserFolders;
 use tauri::{AppHandle, Manager, Runtime};
 use tauri_plugin_dialog::{DialogExt, FileDialogBuilder, FilePath};
 use url::Url;
@@ -11,11 +10,18 @@ use crate::{main_window, test_hooks};
 
 /// The desktop. Dialogs block, and so may every call that starts a program or moves a file.
 pub trait Desktop: Send + Sync {
-    /// Lets the person choose files, or one; none if the dialog was closed.
-    fn open_files(&self, title: &str, filter: FileFilter, many: bool) -> Vec<PathBuf>;
+    /// Lets the person choose files, or one; none if the dialog was closed. The dialog begins in `from`.
+    fn open_files(
+        &self,
+        title: &str,
+        filter: FileFilter,
+        from: Option<&Path>,
+        many: bool,
+    ) -> Vec<PathBuf>;
 
-    /// Lets the person choose the path of a file to write. Choosing an existing one confirms that it is replaced.
-    fn save_file(&self, title: &str, name: &str) -> Option<PathBuf>;
+    /// Lets the person choose the path of a file to write; the dialog begins in `from`. Choosing an existing one confirms
+    /// that it is replaced.
+    fn save_file(&self, title: &str, name: &str, from: Option<&Path>) -> Option<PathBuf>;
 
     /// Lets the person choose a folder; the dialog begins in `from`.
     fn pick_folder(&self, title: &str, from: &Path) -> Option<PathBuf>;
@@ -55,27 +61,35 @@ pub type FileFilter = (&'static str, &'static [&'static str]);
 pub struct NativeDesktop<R: Runtime>(pub AppHandle<R>);
 
 impl<R: Runtime> NativeDesktop<R> {
-    /// Returns the choice in a dialog of this title.
+    /// Returns the choice in a dialog of this title, which begins in `from`.
     fn pick(
         &self,
         title: &str,
+        from: Option<&Path>,
         show: impl FnOnce(FileDialogBuilder<R>) -> Option<Vec<FilePath>>,
     ) -> Vec<PathBuf> {
         if let Some(file) = test_hooks::picked_file() {
             return vec![file];
         }
-        let picked = show(self.0.dialog().file().set_title(title));
+        let mut dialog = self.0.dialog().file().set_title(title);
+        if let Some(from) = from {
+            dialog = dialog.set_directory(from);
+        }
+        let picked = show(dialog);
         let paths = picked.into_iter().flatten();
         paths.filter_map(|path| path.into_path().ok()).collect()
     }
 }
 
 impl<R: Runtime> Desktop for NativeDesktop<R> {
-    fn open_files(&self, title: &str, filter: FileFilter, many: bool) -> Vec<PathBuf> {
-        self.pick(title, |mut dialog| {
-            if let Some(downloads) = UserFolders::of_user().and_then(|user| user.downloads) {
-                dialog = dialog.set_directory(downloads);
-            }
+    fn open_files(
+        &self,
+        title: &str,
+        filter: FileFilter,
+        from: Option<&Path>,
+        many: bool,
+    ) -> Vec<PathBuf> {
+        self.pick(title, from, |dialog| {
             let dialog = dialog.add_filter(filter.0, filter.1);
             if many {
                 dialog.blocking_pick_files()
@@ -85,22 +99,20 @@ impl<R: Runtime> Desktop for NativeDesktop<R> {
         })
     }
 
-    fn save_file(&self, title: &str, name: &str) -> Option<PathBuf> {
+    fn save_file(&self, title: &str, name: &str, from: Option<&Path>) -> Option<PathBuf> {
         let extension = Path::new(name).extension()?.to_str()?;
         let show = |dialog: FileDialogBuilder<R>| {
             let dialog = dialog.set_file_name(name);
             let dialog = dialog.add_filter(extension.to_uppercase(), &[extension]);
             dialog.blocking_save_file().map(|file| vec![file])
         };
-        self.pick(title, show).pop()
+        self.pick(title, from, show).pop()
     }
 
     fn pick_folder(&self, title: &str, from: &Path) -> Option<PathBuf> {
-        let show = |dialog: FileDialogBuilder<R>| {
-            let dialog = dialog.set_directory(from);
-            dialog.blocking_pick_folder().map(|folder| vec![folder])
-        };
-        self.pick(title, show).pop()
+        let show =
+            |dialog: FileDialogBuilder<R>| dialog.blocking_pick_folder().map(|folder| vec![folder]);
+        self.pick(title, Some(from), show).pop()
     }
 
     fn print(&self) -> Result<(), chat::Failure> {

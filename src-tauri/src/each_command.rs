@@ -78,6 +78,7 @@ macro_rules! each_command {
             pick_download_folder,
             export_chats,
             import_chats,
+            show_exported,
             cancel_transfer,
             chat_as_html,
             print_page,

@@ -19,6 +19,7 @@ mod display;
 mod environment;
 mod events;
 mod exporting;
+mod file_dialogs;
 mod file_names;
 mod folders;
 mod given_files;

@@ -4,7 +4,7 @@ use chat::preset::{ReadPresets, file};
 use chat::{Chat, Failure, Preset, PresetId};
 use serde::Serialize;
 
-use crate::desktop::Desktop;
+use crate::file_dialogs::{FileDialogs, Purpose};
 use crate::file_names::as_file_name;
 
 /// Result of an import.
@@ -20,7 +20,7 @@ pub struct ImportedPresets {
 /// Exports presets, and returns the name of the file; `None` if the user closed the dialog.
 pub fn export(
     chat: &Chat,
-    desktop: &dyn Desktop,
+    dialogs: &FileDialogs,
     ids: &[PresetId],
 ) -> Result<Option<String>, Failure> {
     let mut presets = chat.presets()?;
@@ -30,7 +30,7 @@ pub fn export(
         [Preset { content, .. }] => file_name(&content.name),
         _ => "Goldcrest presets.json".to_owned(),
     };
-    let Some(path) = desktop.save_file("Export presets", &name) else {
+    let Some(path) = dialogs.save_file("Export presets", &name) else {
         return Ok(None);
     };
     let contents: Vec<_> = presets.into_iter().map(|preset| preset.content).collect();
@@ -40,8 +40,9 @@ pub fn export(
 }
 
 /// Imports presets, and returns them; `None` if the user closed the dialog.
-pub fn import(chat: &Chat, desktop: &dyn Desktop) -> Result<Option<ImportedPresets>, Failure> {
-    let picked = desktop.open_files("Import presets", ("Presets", &["json"]), false);
+pub fn import(chat: &Chat, dialogs: &FileDialogs) -> Result<Option<ImportedPresets>, Failure> {
+    let filter = ("Presets", &["json"][..]);
+    let picked = dialogs.open_files(Purpose::Import, "Import presets", filter, false);
     let Some(path) = picked.first() else {
         return Ok(None);
     };

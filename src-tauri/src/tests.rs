@@ -74,6 +74,8 @@ impl ModelHost for NoModel {
 #[derive(Default)]
 struct QuietDesktop {
     picks: Mutex<Option<PathBuf>>,
+    /// Folder in which the last file dialog began.
+    from: Mutex<Option<PathBuf>>,
     opened: Mutex<Vec<String>>,
     trashed: Mutex<Vec<PathBuf>>,
     theme: Mutex<Option<chat::Theme>>,
@@ -81,12 +83,14 @@ struct QuietDesktop {
 }
 
 impl Desktop for QuietDesktop {
-    fn open_files(&self, _: &str, _: FileFilter, _: bool) -> Vec<PathBuf> {
+    fn open_files(&self, _: &str, _: FileFilter, from: Option<&Path>, _: bool) -> Vec<PathBuf> {
+        *self.from.lock().expect("not poisoned") = from.map(Path::to_owned);
         let picked = self.picks.lock().expect("not poisoned").take();
         picked.into_iter().collect()
     }
 
-    fn save_file(&self, _: &str, name: &str) -> Option<PathBuf> {
+    fn save_file(&self, _: &str, name: &str, from: Option<&Path>) -> Option<PathBuf> {
+        *self.from.lock().expect("not poisoned") = from.map(Path::to_owned);
         let picked = self.picks.lock().expect("not poisoned").take()?;
         Some(if picked.is_dir() {
             picked.join(name)

@@ -4,7 +4,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -22,9 +22,14 @@ use crate::wire::{ChatTransfer, ShellEvent, TransferKind, TransferState};
 /// Minimum interval between progress events.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Cancel flag of the running transfer, if any.
+/// The running transfer, if any, and the files that were exported.
 #[derive(Clone, Default)]
-pub struct Transfers(Arc<Mutex<Option<Arc<AtomicBool>>>>);
+pub struct Transfers {
+    /// Cancel flag of the running transfer.
+    running: Arc<Mutex<Option<Arc<AtomicBool>>>>,
+    /// Files that were exported since the start of the app.
+    exported: Arc<Mutex<Vec<PathBuf>>>,
+}
 
 impl Transfers {
     /// Starts a transfer, which ends in the state that `work` returns; `None` if it was cancelled.
@@ -112,16 +117,30 @@ impl Transfers {
     ) -> Result<(), Failure> {
         check_place(&file, folders)?;
         let (chat, database) = (chat.clone(), folders.database());
+        let exported = Arc::clone(&self.exported);
         self.start(TransferKind::Export, events, move |progress| {
             let chats = ChatsAtOnce::of(&chat, &database, export.chats.as_deref())?;
             let done = &mut |done, total| progress.at(done, total);
-            let written = export.to_file(&chats, &file, done)?;
-            Ok(written.map(|written| TransferState::Exported {
-                file: file.to_string_lossy().into_owned(),
+            let Some(written) = export.to_file(&chats, &file, done)? else {
+                return Ok(None);
+            };
+            let name = file.to_string_lossy().into_owned();
+            lock(&exported).push(file);
+            Ok(Some(TransferState::Exported {
+                file: name,
                 chats: count(written.chats),
                 note: too_large(&written),
             }))
         })
+    }
+
+    /// Returns the path of a file that was exported, by the name that the page was told: no other file is shown to the
+    /// person at the page's request.
+    pub fn exported(&self, name: &str) -> Result<PathBuf, Failure> {
+        let exported = lock(&self.exported);
+        let file = exported.iter().find(|file| file.to_string_lossy() == name);
+        file.cloned()
+            .ok_or_else(|| Failure::other("This file was not exported by Goldcrest."))
     }
 
     /// Runs `act` while no transfer does; an error if one is running.
@@ -188,9 +207,13 @@ impl Transfers {
         }
     }
 
-    fn running(&self) -> std::sync::MutexGuard<'_, Option<Arc<AtomicBool>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn running(&self) -> MutexGuard<'_, Option<Arc<AtomicBool>>> {
+        lock(&self.running)
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn still_running() -> Failure {

@@ -10,6 +10,7 @@ use crate::data_folder::Move;
 use crate::desktop::{Desktop, FileFilter};
 use crate::events::Events;
 use crate::exporting::Export;
+use crate::file_dialogs::{FileDialogs, Purpose};
 use crate::folders::{self, Folders};
 use crate::lost_folder;
 use crate::models::Models;
@@ -38,14 +39,14 @@ pub async fn export_chats(
 ) -> Reply<bool> {
     let (chat, folders) = (chat.inner().clone(), folders.inner().clone());
     let (transfers, events) = (Transfers::clone(&transfers), Events::clone(&events));
-    let desktop = Arc::clone(&desktop);
+    let dialogs = FileDialogs::new(&desktop, &folders);
     blocking(move || {
         let title = match what.chats.as_deref() {
             Some([one]) => Some(chat.title(*one)?),
             _ => None,
         };
-        let Some(file) = desktop.save_file("Export chats", &what.file_name(title.as_deref()))
-        else {
+        let name = what.file_name(title.as_deref());
+        let Some(file) = dialogs.save_file("Export chats", &name) else {
             return Ok(false);
         };
         transfers.export(&chat, &events, &folders, what, file)?;
@@ -60,15 +61,16 @@ pub async fn export_chats(
 #[cfg_attr(test, specta::specta)]
 pub async fn import_chats(
     chat: State<'_, Chat>,
+    folders: State<'_, Folders>,
     transfers: State<'_, Transfers>,
     events: State<'_, Events>,
     desktop: State<'_, Arc<dyn Desktop>>,
 ) -> Reply<bool> {
     let chat = chat.inner().clone();
     let (transfers, events) = (Transfers::clone(&transfers), Events::clone(&events));
-    let desktop = Arc::clone(&desktop);
+    let dialogs = FileDialogs::new(&desktop, &folders);
     blocking(move || {
-        let files = desktop.open_files("Import chats", CHATS, true);
+        let files = dialogs.open_files(Purpose::Import, "Import chats", CHATS, true);
         if files.is_empty() {
             return Ok(false);
         }
@@ -76,6 +78,18 @@ pub async fn import_chats(
         Ok(true)
     })
     .await?
+}
+
+/// Shows a file that was exported since the start of the app in the file manager.
+#[tauri::command]
+#[cfg_attr(test, specta::specta)]
+pub async fn show_exported(
+    file: String,
+    transfers: State<'_, Transfers>,
+    desktop: State<'_, Arc<dyn Desktop>>,
+) -> Reply<()> {
+    let (transfers, desktop) = (Transfers::clone(&transfers), Arc::clone(&desktop));
+    blocking(move || desktop.reveal(&transfers.exported(&file)?)).await?
 }
 
 /// Cancels the running export, import or move.

@@ -47,6 +47,11 @@ fn picks(window: &Window, path: &Path) {
     *window.desktop.picks.lock().expect("not poisoned") = Some(path.to_owned());
 }
 
+/// Takes what was opened in other programs.
+fn opened(window: &Window) -> Vec<String> {
+    std::mem::take(&mut *window.desktop.opened.lock().expect("not poisoned"))
+}
+
 #[test]
 fn chats_go_to_a_file_and_come_from_it() {
     let window = on_file();
@@ -72,6 +77,11 @@ fn chats_go_to_a_file_and_come_from_it() {
             (&json!("exported"), &json!(1))
         );
         assert!(out.path().join(name).exists(), "{name}");
+        window
+            .invoke("show_exported", json!({ "file": state["file"] }))
+            .expect("it is shown");
+        let shown = out.path().join(name).display().to_string();
+        assert_eq!(opened(&window), [shown]);
     }
     picks(&window, out.path());
     export(json!(null), "jsonl");
@@ -283,6 +293,54 @@ fn a_transfer_that_panics_ends_and_another_begins() {
     let begun = transfers.start(TransferKind::Export, &app_events, |_| Ok(None));
     begun.expect("nothing runs");
     assert_eq!(ended(&events)["name"], "cancelled");
+}
+
+#[test]
+fn only_what_was_exported_is_shown_in_the_file_manager() {
+    let window = on_file();
+    for file in ["/etc/passwd", "", "goldcrest.db"] {
+        let refused = window.invoke("show_exported", json!({ "file": file }));
+        let message = refused.expect_err("it was not exported")["message"].to_string();
+        assert!(message.contains("not exported by Goldcrest"), "{message}");
+    }
+    assert!(opened(&window).is_empty());
+}
+
+#[test]
+fn a_file_dialog_begins_in_the_folder_that_was_used_last_for_it() {
+    let window = on_file();
+    let events = listen(&window);
+    say(&window, "How heavy?");
+    let [exports, imports] = [0, 1].map(|_| tempfile::tempdir().expect("made"));
+    let export = || {
+        let export = json!({ "chats": null, "format": "jsonl", "thinking": true });
+        window.invoke("export_chats", json!({ "what": export }))
+    };
+    let import = || window.invoke("import_chats", json!({}));
+    let from = || window.desktop.from.lock().expect("not poisoned").take();
+
+    assert_eq!(export(), Ok(json!(false)));
+    assert!(from().is_none_or(|usual| usual.is_dir()));
+    picks(&window, exports.path());
+    assert_eq!(export(), Ok(json!(true)));
+    let file = PathBuf::from(ended(&events)["file"].as_str().expect("a path"));
+    let moved = imports.path().join("chats.jsonl");
+    std::fs::copy(&file, &moved).expect("copied");
+    picks(&window, &moved);
+    assert_eq!(import(), Ok(json!(true)));
+    ended(&events);
+
+    from();
+    export().expect("closed");
+    assert_eq!(from().as_deref(), Some(exports.path()));
+    import().expect("closed");
+    assert_eq!(from().as_deref(), Some(imports.path()));
+    window.invoke("import_presets", json!({})).expect("closed");
+    assert_eq!(from().as_deref(), Some(imports.path()));
+    let gone = imports.path().to_owned();
+    drop(imports);
+    import().expect("closed");
+    assert_ne!(from(), Some(gone));
 }
 
 const LOGGED: &str = "GOLDCREST_TEST_IMPORT";

@@ -142,6 +142,8 @@ export const commands = {
 	 *  dialog was closed without a choice.
 	 */
 	importChats: () => __TAURI_INVOKE<boolean>("import_chats"),
+	/**  Shows a file that was exported since the start of the app in the file manager. */
+	showExported: (file: string) => __TAURI_INVOKE<null>("show_exported", { file }),
 	/**  Cancels the running export, import or move. */
 	cancelTransfer: () => __TAURI_INVOKE<null>("cancel_transfer"),
 	/**  Returns the shown branch of a chat as HTML, for paper. */

@@ -5,6 +5,9 @@ import type { Notices } from "./notices.svelte";
 /** What is to be exported: chats, or all of them. `name`: what the file is to be called. */
 export type Exporting = { chats: number[] | null; name: string | null };
 
+/** The last part of a path. */
+const nameOf = (path: string): string => path.split(/[/\\]/u).at(-1) ?? "";
+
 /** The formats by the extensions of their files. */
 const FORMATS: Record<string, Format> = { md: "markdown", html: "html", jsonl: "jsonl" };
 
@@ -44,7 +47,7 @@ export class Transfers {
 
   /** Asks the same of one chat, whose file is called `file`; its extension says which format. */
   exportTo(chat: number, file: string): void {
-    const name = file.split(/[/\\]/u).at(-1) ?? "";
+    const name = nameOf(file);
     const [, stem, extension = ""] = /^(.*?)(?:\.([^.]*))?$/u.exec(name) ?? [];
     const format = FORMATS[extension.toLowerCase()];
     if (format) this.format = format;
@@ -84,6 +87,12 @@ export class Transfers {
     if (!asked) this.cancelling = false;
   }
 
+  /** Leads from a file that was written to the folder that it is in. */
+  #showing(file: string): { label: string; run: () => void } {
+    const run = (): void => void this.notices.guard(this.host.showExported(file));
+    return { label: "Show in folder", run };
+  }
+
   receive({ kind, state }: ChatTransfer): void {
     if (state.name === "refused") {
       // What runs goes on.
@@ -100,9 +109,9 @@ export class Transfers {
       case "running":
         break;
       case "exported": {
-        const exported = `Exported ${chatCount(state.chats)} to ${state.file}`;
-        if (state.note) this.notices.warn(`${exported}. ${state.note}`);
-        else this.notices.show(exported);
+        const exported = `Exported ${chatCount(state.chats)} to`;
+        if (state.note) this.notices.warn(`${exported} ${state.file}. ${state.note}`);
+        else this.notices.show(`${exported} ${nameOf(state.file)}`, this.#showing(state.file));
         break;
       }
       case "imported": {

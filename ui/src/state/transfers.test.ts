@@ -35,7 +35,11 @@ describe("an export", () => {
     expect(transfers.running).toEqual({ kind: "export", done: 0 });
     host.endTransfer({ name: "exported", file: "~/a.html", chats: 1, note: null });
     expect(transfers.running).toBeNull();
-    expect(notices.list[0]?.text).toBe("Exported 1 chat to ~/a.html");
+    const [notice] = notices.list;
+    expect(notice?.text).toBe("Exported 1 chat to a.html");
+    expect(notice?.action?.label).toBe("Show in folder");
+    notice?.action?.run();
+    expect(host.calls).toContainEqual(["showExported", "~/a.html"]);
   });
 
   it("names what cannot be imported again until that is dismissed", async () => {

@@ -5,6 +5,11 @@ const scene = scenes();
 
 const toast = (page, text) => page.locator(".toast").getByText(text);
 
+/** The keyboard is here, and so is the only ring. */
+async function focused(element) {
+  assert.ok(await element.evaluate((element) => element === document.activeElement));
+}
+
 /** How what runs ended. */
 const end = (page, state) => page.evaluate((state) => window.stage.endTransfer(state), state);
 
@@ -33,6 +38,20 @@ scene("a chat is exported from its menu, with progress and an end", {}, async (p
   assert.equal(await card.count(), 0);
 });
 
+scene("Enter exports in the format that was chosen, and the file is shown", {}, async (page) => {
+  await chats(page).getByText("Sourdough").click({ button: "right" });
+  await page.getByRole("menuitem", { name: "Export…" }).click();
+  const dialog = page.getByRole("dialog", { name: /Export “Sourdough/u });
+  await dialog.getByRole("radio", { name: "HTML" }).check();
+  await page.keyboard.press("Enter");
+  await soon(async () => assert.equal((await calls(page, "exportChats")).length, 1));
+  await end(page, { name: "exported", file: "/home/me/My bread.html", chats: 1, note: null });
+  await toast(page, "Exported 1 chat to My bread.html").waitFor();
+  await button(page, "Show in folder").click();
+  const shown = [["showExported", "/home/me/My bread.html"]];
+  await soon(async () => assert.deepEqual(await calls(page, "showExported"), shown));
+});
+
 scene("/export takes the name of the file and its format", {}, async (page) => {
   await chats(page).getByText("Sourdough").click();
   await page.getByRole("log").waitFor();
@@ -40,7 +59,8 @@ scene("/export takes the name of the file and its format", {}, async (page) => {
   await page.keyboard.press("Enter");
   const dialog = page.getByRole("dialog", { name: /Export “Sourdough/u });
   assert.equal(await dialog.getByRole("radio", { name: "HTML" }).isChecked(), true);
-  await button(page, "Choose where…").click();
+  await soon(() => focused(button(page, "Choose where…")));
+  await page.keyboard.press("Enter");
   await soon(async () => assert.equal((await calls(page, "exportChats")).length, 1));
   const [, what] = (await calls(page, "exportChats"))[0];
   assert.deepEqual([what.format, what.name], ["html", "My bread"]);

@@ -23,6 +23,11 @@ export abstract class FakeDataHost extends FakePreferencesHost {
     return this.#begin("import");
   }
 
+  showExported(file: string): Promise<null> {
+    this.calls.push(["showExported", file]);
+    return Promise.resolve(null);
+  }
+
   cancelTransfer(): Promise<null> {
     this.calls.push(["cancelTransfer"]);
     this.endTransfer({ name: "cancelled" });
