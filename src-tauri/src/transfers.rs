@@ -134,7 +134,7 @@ impl Transfers {
         })
     }
 
-    /// Returns the path of a file that was exported, by the name that the page was told: no other file is shown to the
+    /// Returns the path of a file that was exported, by the name that the page has: no other file is shown to the
     /// person at the page's request.
     pub fn exported(&self, name: &str) -> Result<PathBuf, Failure> {
         let exported = lock(&self.exported);

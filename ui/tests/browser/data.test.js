@@ -45,10 +45,10 @@ scene("Enter exports in the format that was chosen, and the file is shown", {}, 
   await dialog.getByRole("radio", { name: "HTML" }).check();
   await page.keyboard.press("Enter");
   await soon(async () => assert.equal((await calls(page, "exportChats")).length, 1));
-  await end(page, { name: "exported", file: "/home/me/My bread.html", chats: 1, note: null });
+  await end(page, { name: "exported", file: "~/My bread.html", chats: 1, note: null });
   await toast(page, "Exported 1 chat to My bread.html").waitFor();
   await button(page, "Show in folder").click();
-  const shown = [["showExported", "/home/me/My bread.html"]];
+  const shown = [["showExported", "~/My bread.html"]];
   await soon(async () => assert.deepEqual(await calls(page, "showExported"), shown));
 });
 

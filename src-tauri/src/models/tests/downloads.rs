@@ -1,4 +1,4 @@
-//! Downloads that are refused, dropped, requested again, or without their folder.
+//! Downloads that failed, are refused, dropped, requested again, or without their folder.
 
 use super::*;
 
@@ -170,4 +170,55 @@ fn downloads_into_a_folder_that_moves_are_paused_and_none_begins() {
         .models
         .hold_downloads(&home.join("other"), &mut || false);
     assert!(elsewhere.expect("an owner").is_some(), "it goes on");
+}
+
+#[test]
+fn a_failed_download_is_there_with_its_reason_after_a_start() {
+    let failed = |done: u64, message: &str| {
+        let event = serde_json::json!({ "event": "failed", "message": message, "canResume": true });
+        let mut page = Page::open();
+        let folder = page.downloads();
+        page.download_to(&folder);
+        page.fetch_by(&format!("echo '{event}'"));
+        page.models.get(Q4_K_M.into()).expect("started");
+        let is_failed = |list: &ModelList| {
+            let state = list.entries[0].download.as_ref();
+            matches!(state, Some(DownloadState::Failed { .. }))
+        };
+        page.until(is_failed);
+        if done > 0 {
+            fs::write(
+                incomplete(&folder),
+                vec![7; usize::try_from(done).expect("few")],
+            )
+            .expect("written");
+        }
+        let home = tempfile::tempdir().expect("made");
+        Page::at(std::mem::replace(&mut page.home, home))
+    };
+    let manifest = ::models::Manifest::embedded();
+    let total = manifest.by_file(Q4_K_M).map(|known| known.bytes);
+    // By the partial file, none of which may be there.
+    for done in [1000, 0] {
+        let page = failed(done, "The server has no such file.");
+        let message = "The server has no such file.".to_owned();
+        let state = DownloadState::Failed {
+            done,
+            total,
+            message,
+        };
+        page.until(|list| list.entries[0].download.as_ref() == Some(&state));
+        page.fetch_by("sleep 60");
+        page.models.get(Q4_K_M.into()).expect("resumed");
+        page.until(|list| {
+            matches!(
+                list.entries[0].download,
+                Some(DownloadState::Running { .. })
+            )
+        });
+        page.models.drop_download(Q4_K_M.into()).expect("dropped");
+        page.until(|list| list.entries[0].download.is_none());
+        let stored = page.home.path().join("data/downloads.json");
+        assert_eq!(fs::read_to_string(stored).expect("kept"), "[]");
+    }
 }
