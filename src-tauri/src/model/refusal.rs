@@ -29,27 +29,15 @@ pub fn of(choice: &ModelChoice, error: &OpenError) -> Failure {
     Failure::new(code, message)
 }
 
-/// The models whose files open, as people know them.
-pub const RUNNABLE: &str = "SmolLM3, SmolLM2, Llama 3, Qwen 2.5 and Qwen 3";
-
 fn said(error: &OpenError) -> String {
     match error {
         OpenError::Config(ConfigError::Architecture(kind)) => {
-            let vowel = kind.starts_with(['a', 'e', 'i', 'o', 'u']);
-            let article = if vowel { "an" } else { "a" };
-            let kind = capitalised(kind);
-            format!("is {article} {kind} model. Goldcrest runs {RUNNABLE} files")
+            format!("is {}. Goldcrest runs {} files", engine::model_kind(kind), engine::runnable())
         }
         OpenError::Gguf(GgufError::NotGguf) => "is not a GGUF file".into(),
         OpenError::Gguf(GgufError::Io(error)) => format!("cannot be read: {}", error.kind()),
         other => format!("cannot be opened: {}", plain(&other.to_string())),
     }
-}
-
-fn capitalised(word: &str) -> String {
-    let mut chars = word.chars();
-    let first = chars.next().map(char::to_uppercase);
-    first.into_iter().flatten().chain(chars).collect()
 }
 
 /// Removes the system's error numbers, and replaces backticks with quotes.
@@ -110,11 +98,11 @@ mod tests {
         let kind = |kind: &str| message(ConfigError::Architecture(kind.to_owned()).into()).1;
         assert_eq!(
             kind("gemma3"),
-            "x.gguf is a Gemma3 model. Goldcrest runs SmolLM3, SmolLM2, Llama 3, Qwen 2.5 and Qwen 3 files."
+            "x.gguf is a Gemma 3 model. Goldcrest runs SmolLM3, SmolLM2, Llama 3, Qwen 2.5 and Qwen 3 files."
         );
         assert_eq!(
             kind("olmo2"),
-            "x.gguf is an Olmo2 model. Goldcrest runs SmolLM3, SmolLM2, Llama 3, Qwen 2.5 and Qwen 3 files."
+            "x.gguf is an OLMo 2 model. Goldcrest runs SmolLM3, SmolLM2, Llama 3, Qwen 2.5 and Qwen 3 files."
         );
     }
 

@@ -14,7 +14,6 @@ use download::{
 
 use super::downloads::{ActiveDownload, Next, RunningChild, is_within};
 use super::library::Library;
-use crate::model::refusal::RUNNABLE;
 use crate::wire::ShellEvent;
 
 /// Minimum interval between two progress events.
@@ -398,10 +397,15 @@ impl Library {
         };
         let (id, search) = (id.to_owned(), ModelSearch::default());
         let look = move || {
-            let found = search.file(&file, place).ok_or_else(|| {
-                let path = file.display();
-                format!("It is in {path}, but Goldcrest cannot run it: it is no {RUNNABLE} model.")
-            });
+            let path = file.display();
+            let found = match search.file(&file, place) {
+                Some(FoundFile {
+                    header: Err(Refusal { reason, foreign: Some(_) }),
+                    ..
+                }) => Err(format!("It is in {path}. {reason}")),
+                Some(found) => Ok(found),
+                None => Err(format!("It is in {path}, but it is not a model for chats.")),
+            };
             let stamp = FileStamp::of(&file).ok();
             ArrivedFile { found, stamp }
         };

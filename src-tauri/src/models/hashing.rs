@@ -73,7 +73,7 @@ mod tests {
                 inodes: vec![1],
             },
             drive,
-            header: Err("It is not there.".into()),
+            header: Err("It is not there.".to_owned().into()),
         }
     }
 

@@ -223,12 +223,7 @@ impl Library {
     }
 
     fn opened(&mut self, stamp: &FileStamp, path: &Path) {
-        let known = self.facts.of(stamp);
-        if known.is_none_or(|facts| facts.opened_as.as_deref() != Some(path)) {
-            let path = path.to_owned();
-            self.facts
-                .update(stamp, |facts| facts.opened_as = Some(path));
-        }
+        self.facts.open(stamp, path);
     }
 
     /// Adds a file that has arrived.

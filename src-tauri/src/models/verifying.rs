@@ -53,7 +53,7 @@ impl Library {
                     tracing::warn!(file = %stamp.path.display(), %error, "not hashed");
                     let file = library.found.iter_mut().find(|file| file.stamp == stamp);
                     if let Some(file) = file {
-                        file.header = Err(::models::unread(&error));
+                        file.header = Err(::models::unread(&error).into());
                     }
                 }
             }

@@ -781,6 +781,8 @@ export type ModelEntry = {
 	id: string,
 	/**  The model's name, such as `SmolLM3-3B`. */
 	name: string,
+	/**  Number of weights, if known. */
+	parameters: number | null,
 	/**  Quantisation mix, such as `Q4_K_M`; empty if not known yet. */
 	quantisation: string,
 	/**  Size of the file; 0 if not known yet. */
@@ -799,7 +801,9 @@ export type ModelEntry = {
 	authenticity: Authenticity,
 	/**  Bytes verified so far, while its SHA-256 is being computed or is pending. */
 	verifiedBytes: number | null,
-	/**  Reason why it cannot be opened, in a sentence. */
+	/**  False for a model whose architecture does not run here. */
+	runs: boolean,
+	/**  Reason why it cannot be opened, in sentences. */
 	problem: string | null,
 	/**  Additional note, in a sentence. */
 	note: string | null,
@@ -845,7 +849,8 @@ export type ModelInfo = {
 
 /**  Everything on the models page. */
 export type ModelList = {
-	/**  The models: known ones in the order of the manifest, then the other files, then the demo model. */
+	/**  The models: official files, known ones to download, other files by their last use and size, the demo model, and
+	 *  files that do not run. */
 	entries: ModelEntry[],
 	/**  True while folders are being searched. */
 	scanning: boolean,

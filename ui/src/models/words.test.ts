@@ -8,6 +8,7 @@ import {
   faultWords,
   fileName,
   memoryWords,
+  parameterWords,
   placeWords,
   precisionHint,
   serverOf,
@@ -117,12 +118,21 @@ describe("what is said of a model before it is here", () => {
     expect(authenticityWords({ ...file, authenticity: "unchecked" })).toBe("Not verified yet");
     const verifying = { ...file, authenticity: "unchecked", verifiedBytes: q4.bytes / 2 } as const;
     expect(authenticityWords(verifying)).toBe("Checking the file: 50 %");
-    expect(authenticityWords({ ...file, authenticity: "unlisted" })).toBe("Not an official file");
+    expect(authenticityWords({ ...file, authenticity: "unlisted" })).toBeNull();
     expect(authenticityWords({ ...q4, authenticity: "unlisted" })).toBeNull();
     expect(serverOf(q4)).toBe("huggingface.co");
     expect([null, "no address"].map((address) => serverOf({ ...q4, address }))).toEqual([
       null,
       null,
+    ]);
+  });
+
+  it("has the number of weights as people say it", () => {
+    expect([134_515_008, 999_400_000, 1_711_376_384, 14_770_000_000].map(parameterWords)).toEqual([
+      "135M parameters",
+      "999M parameters",
+      "1.7B parameters",
+      "15B parameters",
     ]);
   });
 

@@ -162,12 +162,18 @@ export function serverOf({ address }: ModelEntry): string | null {
   return address !== null && URL.canParse(address) ? new URL(address).host : null;
 }
 
-/** An address without what it begins with: huggingface.co/ggml-org/SmolLM3-3B-GGUF. */
 /** Who offers a model, and where: ggml-org on Hugging Face. Its whole address has a 40-digit commit. */
 export function sourceWords(url: string): string {
   const { host, pathname } = new URL(url);
   const owner = pathname.split("/")[1] ?? "";
   return host === "huggingface.co" && owner !== "" ? `${owner} on Hugging Face` : host;
+}
+
+/** Number of a model's weights: 3.1B, 135M. */
+export function parameterWords(parameters: number): string {
+  const [unit, letter] = parameters < 999.5e6 ? [1e6, "M"] : [1e9, "B"];
+  const amount = parameters / unit;
+  return `${amount.toFixed(amount < 10 && letter === "B" ? 1 : 0)}${letter} parameters`;
 }
 
 /** Precision of a model's weights, in words. */
@@ -179,8 +185,7 @@ export function bitsWords(quantisation: string): string | null {
 /** Whether a file is the manifest's; null where that says nothing yet. */
 export function authenticityWords(entry: ModelEntry): string | null {
   if (entry.authenticity === "official") return "Official file";
-  if (entry.file === null) return null;
-  if (entry.authenticity === "unlisted") return "Not an official file";
+  if (entry.file === null || entry.authenticity === "unlisted") return null;
   const done = verifiedShare(entry);
   return done === null ? "Not verified yet" : `Checking the file: ${percentOf(done)}`;
 }

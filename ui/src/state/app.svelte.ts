@@ -5,6 +5,7 @@ import type {
   Host,
   HostEvent,
   Message,
+  ModelEntry,
   Snapshot,
   Undone,
 } from "../host/host";
@@ -30,7 +31,7 @@ import { Preferences } from "./preferences.svelte";
 import { Presets } from "./presets.svelte";
 import { Privacy } from "./privacy.svelte";
 import { Queue } from "./queue.svelte";
-import { rereadBy } from "./reread";
+import { rereadBy, rereadWhole, type Reread } from "./reread";
 import { Search } from "./search.svelte";
 import { Sending } from "./sending";
 import type { SettingsPage } from "./settings-pages";
@@ -41,6 +42,9 @@ export type ShownPaste = { name: string; text: string; remove: () => void };
 
 /** How long the window waits for the list of models. */
 const LIST_WITHIN_MS = 150;
+
+/** The model that gave the last answer, its file if that is here, and what the open one reads again. */
+export type FormerModel = { name: string; file: ModelEntry | null; reread: Reread | null };
 
 /** What the app says of itself. */
 type About = Pick<Snapshot, "version" | "dataFolder" | "dataFolderFixed" | "logFile">;
@@ -152,6 +156,15 @@ export class App {
   readonly reread = $derived.by(() =>
     rereadBy(this.conversation.entries, this.thinking, this.model.open?.name ?? null),
   );
+  /** The model of the last answer, if another one is open. */
+  readonly formerModel = $derived.by((): FormerModel | null => {
+    const name = this.conversation.lastAnswer?.stats?.model;
+    const { open } = this.model;
+    if (name === undefined || open === null || open.name === name) return null;
+    const file = this.models.others.find((entry) => entry.name === name) ?? null;
+    const reread = rereadWhole(this.conversation.entries, this.thinking, open.name);
+    return { name, file, reread };
+  });
   /** A new chat leads with the way to a real model. */
   readonly offersModel = $derived.by(
     () => (this.model.known?.demoModel ?? true) && this.conversation.chat === null,

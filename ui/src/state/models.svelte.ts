@@ -6,6 +6,12 @@ import { spokenWords } from "./downloads";
 import type { Model } from "./model.svelte";
 import { reason, type Notices } from "./notices.svelte";
 
+/** The most models that the header offers. */
+const OTHERS = 5;
+
+/** The name of a model's file. */
+export const fileOf = ({ file }: ModelEntry): string => file?.split(/[\\/]/u).at(-1) ?? "";
+
 /** The name of a model with its quantisation. */
 export const wholeName = ({ name, quantisation }: ModelEntry): string =>
   `${name} ${quantisation}`.trim();
@@ -38,7 +44,19 @@ export class Models {
   ) {}
 
   readonly #entries = $derived.by(() => this.list?.entries ?? []);
-  readonly here = $derived.by(() => this.#entries.filter(({ file, place }) => file ?? place));
+  readonly #files = $derived.by(() => this.#entries.filter(({ file, place }) => file ?? place));
+  /** Models on this computer that run. */
+  readonly here = $derived.by(() => this.#files.filter(({ runs }) => runs));
+  /** Files of architectures that do not run. */
+  readonly foreign = $derived.by(() => this.#files.filter(({ runs }) => !runs));
+  /** What the header offers in place of the open model, the one that was used last first. */
+  readonly others = $derived.by(() =>
+    this.here
+      .filter(
+        (entry) => entry.problem === null && entry.place !== "demo-model" && !this.isCurrent(entry),
+      )
+      .slice(0, OTHERS),
+  );
   readonly toDownload = $derived.by(() =>
     this.#entries.filter(({ file, place }) => !file && !place),
   );
@@ -155,8 +173,9 @@ export class Models {
     const wanted = fold(words.trim());
     const called = this.here.filter((entry) => fold(wholeName(entry)) === wanted);
     if (called.length > 0) return called;
-    const file = ({ file }: ModelEntry): string => file?.split(/[\\/]/u).at(-1) ?? "";
-    return this.here.filter((entry) => fold(`${wholeName(entry)} ${file(entry)}`).includes(wanted));
+    return this.here.filter((entry) =>
+      fold(`${wholeName(entry)} ${fileOf(entry)}`).includes(wanted),
+    );
   }
 
   /** Opens the model of a name; where there are several, or none, the page shows which there are. */

@@ -225,7 +225,7 @@ scene("the models page has the facts of each model, in words", { scene: "found" 
     /4-bit · 1\.9 GB · Fits · about 9 tokens\/s \(estimated\) · 3\.3 GB of memory at 16,384 tokens Official file Apache-2\.0 ggml-org on Hugging Face LM Studio/u,
   );
   const large = "smollm3-3b-finetuned-on-seven-years-of-my-own-notes-and-letters F16";
-  assert.match(await facts(large), /Does not fit .* Not an official file Jan It needs 7\.6 GB/u);
+  assert.match(await facts(large), /Does not fit .* Jan It needs 7\.6 GB/u);
   const broken = row(page, "نموذج صغير Q5_K_M");
   await broken.getByText("The file ends early: 1.2 GB of 2.2 GB are there.").waitFor();
   assert.equal(await broken.getByRole("button").count(), 1, "it cannot be opened");
@@ -240,6 +240,58 @@ scene("the models page has the facts of each model, in words", { scene: "found" 
     "Show in folder",
   ]);
 });
+
+scene(
+  "many models are grouped by their places and searched, and what does not run is folded away",
+  { scene: "collection" },
+  async (page) => {
+    await openModels(page);
+    const groups = () => dialog(page).locator(".place").allInnerTexts();
+    assert.deepEqual(await groups(), [
+      "LM Studio",
+      "Ollama",
+      "Downloads",
+      "Jan",
+      "comes with Goldcrest",
+    ]);
+    await row(page, "Llama 3.2 3B Instruct Q4_K_M").getByText("3.2B parameters").waitFor();
+    const search = dialog(page).getByRole("searchbox", {
+      name: "Search the models on this computer",
+    });
+    await search.fill("qwen ollama");
+    assert.deepEqual(await groups(), ["Ollama"]);
+    await row(page, "Qwen3 4B Q4_K_M").waitFor();
+    await search.fill("mistral");
+    await dialog(page).getByText("No model on this computer has “mistral” in its name.").waitFor();
+    await search.fill("");
+    const gemma = row(page, "gemma-3-4b-it Q4_K_M");
+    assert.equal(await gemma.isVisible(), false);
+    await dialog(page).getByText("2 files that Goldcrest cannot run").click();
+    await gemma.getByText("This is a Gemma 3 model. Goldcrest runs SmolLM3").waitFor();
+    assert.equal(await gemma.getByRole("button", { name: /^Open / }).count(), 0);
+  },
+);
+
+scene(
+  "another model is a click away in the header, and the composer says who wrote the last answer",
+  { scene: "collection" },
+  async (page) => {
+    const pill = page.getByRole("button", { name: /^Model: / });
+    await pill.click();
+    const card = page.getByRole("dialog", { name: "Model", exact: true });
+    const names = await card.getByRole("region", { name: "Switch to" }).getByRole("button").all();
+    assert.equal(names.length, 5, "the ones that were used last");
+    await card.getByText("Another model reads this chat from its beginning.").waitFor();
+    await card.getByRole("button", { name: "Qwen3 4B, Q4_K_M" }).click();
+    await card.waitFor({ state: "hidden" });
+    const id = "~/.ollama/models/blobs/sha256-3e4c";
+    assert.deepEqual(await calls(page, "openModel"), [["openModel", id]]);
+    const note = page.getByText(/^SmolLM3-3B wrote the last answer; the model rereads this chat/);
+    await note.waitFor();
+    await button(page, "Use SmolLM3-3B").click();
+    await note.waitFor({ state: "detached" });
+  },
+);
 
 scene(
   "what a model offers besides is in its menu, by key and by right click",
@@ -405,7 +457,7 @@ scene(
     await dialog(page).getByText("Looking for models…").waitFor();
     await dialog(page).getByText("Models of other apps and your downloads appear here.").waitFor();
     await page.evaluate(() => window.stage.setList({ scanning: false }));
-    await dialog(page).getByText("No SmolLM3 file was found yet.").waitFor();
+    await dialog(page).getByText("No model was found yet.").waitFor();
     assert.equal(await dialog(page).getByText("Looking for models…").count(), 0);
   },
 );

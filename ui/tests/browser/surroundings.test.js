@@ -110,7 +110,7 @@ scene(
     await page
       .getByRole("alert")
       .getByText(
-        "is a Gemma3 model. Goldcrest runs SmolLM3, SmolLM2, Llama 3, Qwen 2.5 and Qwen 3 files. You are still using the demo model.",
+        "is a Gemma 3 model. Goldcrest runs SmolLM3, SmolLM2, Llama 3, Qwen 2.5 and Qwen 3 files. You are still using the demo model.",
       )
       .waitFor();
     await page.getByRole("alert").getByRole("button", { name: "Dismiss" }).click();

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::context::{Context, context_bytes_per_token, fixed_bytes};
-use crate::gguf::{Gguf, quote};
+use crate::gguf::{Gguf, GgufError, quote};
 use crate::machine::threads;
 use crate::model::config::Config;
 use crate::model::weights;
@@ -22,8 +22,33 @@ pub struct ModelHeader {
     pub licence: Option<String>,
     /// Address of the page that the file says it comes from.
     pub source: Option<String>,
+    /// Number of weights.
+    pub parameters: u64,
     /// The memory that the model takes.
     pub footprint: Footprint,
+}
+
+/// Name and quantisation of a file of any architecture.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileLabel {
+    /// `general.name`, else the file's name.
+    pub name: String,
+    /// The quantisation mix, such as `Q4_K_M`.
+    pub quantisation: String,
+}
+
+impl FileLabel {
+    /// Reads the label of the file at `path`.
+    ///
+    /// # Errors
+    /// When it is not a readable GGUF file.
+    pub fn open(path: &Path) -> Result<FileLabel, GgufError> {
+        let gguf = Gguf::open(path)?;
+        Ok(FileLabel {
+            name: summary::name(&gguf),
+            quantisation: summary::quantisation(&gguf),
+        })
+    }
 }
 
 impl ModelHeader {
@@ -41,6 +66,9 @@ impl ModelHeader {
             quantisation: summary::quantisation(&gguf),
             licence: short(&gguf, "general.license"),
             source: SOURCES.iter().find_map(|key| page(&gguf, key)),
+            parameters: (gguf.tensors().iter())
+                .map(|tensor| tensor.cols() as u64 * tensor.rows() as u64)
+                .sum(),
             footprint: Footprint {
                 weights_bytes: weights::packed_bytes(&gguf, &config),
                 bytes_per_token: weights::bytes_per_token(&gguf, &config),
@@ -71,14 +99,14 @@ pub struct ContextMemory {
 }
 
 impl Footprint {
-    /// That of SmolLM3-3B in a file of `file_bytes`, for which the file need not be there. Its head is tied to the
-    /// embedding table, so a token reads all weights.
-    pub fn of_smollm3_3b(file_bytes: u64) -> Footprint {
-        Footprint {
-            config: Config::smollm3_3b(),
+    /// That of a published model in a file of `file_bytes`, which need not be there; `None` if its dimensions are not
+    /// known here. The heads of these models are tied to their embedding tables, so a token reads all weights.
+    pub fn of_published(name: &str, file_bytes: u64) -> Option<Footprint> {
+        Some(Footprint {
+            config: Config::published(name)?,
             weights_bytes: file_bytes,
             bytes_per_token: file_bytes,
-        }
+        })
     }
 
     /// The memory at the context that the model would be opened with, of `available` bytes; `None`: as much as it
@@ -163,7 +191,8 @@ mod tests {
                 threads: Some(2),
                 ..LoadOptions::default()
             };
-            Footprint::of_smollm3_3b(1_915_305_312)
+            Footprint::of_published("SmolLM3-3B", 1_915_305_312)
+                .expect("published")
                 .memory(&options, None)
                 .bytes
         };

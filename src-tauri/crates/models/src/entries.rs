@@ -1,20 +1,18 @@
 //! The entries of the models page, assembled from all sources.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
-use engine::{Footprint, ModelHeader};
+use engine::{FileLabel, Footprint, ModelHeader};
 
-use crate::facts::Facts;
+use crate::facts::{Facts, FileFacts};
 use crate::forecast::Machine;
 use crate::manifest::{KnownModel, Manifest};
 use crate::places::ModelPlace;
 use crate::search::FoundFile;
 use crate::stamp::FileStamp;
-use crate::wire::{Authenticity, DownloadState, ModelEntry};
-
-/// Name under which the manifest describes the model whose shape is known without a file.
-const SMOLLM3_3B: &str = "SmolLM3-3B";
+use crate::wire::{Authenticity, DownloadState, Fit, Forecast, ModelEntry};
 
 /// A download under way or interrupted.
 #[derive(Debug, Clone, PartialEq)]
@@ -64,34 +62,66 @@ pub fn id_of(path: &Path) -> String {
 }
 
 impl EntrySources<'_> {
-    /// Returns the known models in the order of the manifest, each as its files on this computer or as a download; then
-    /// the other files, typed addresses, and the demo model.
+    /// Returns the official files of the recommended model, the known models that can be downloaded, the other files, typed
+    /// addresses, the demo model, and the files of other architectures. Files are in the order of their last opening, then
+    /// of their sizes.
     pub fn entries(&self) -> Vec<ModelEntry> {
-        let files: Vec<_> = (self.found.iter())
+        let mut files: Vec<_> = (self.found.iter())
             .map(|file| (file, self.identity(file)))
             .collect();
-        let mut entries = Vec::new();
-        for known in self.manifest.downloadable() {
-            let here = files.iter().filter(|(_, it)| it.known == Some(known));
-            let is_here = here.clone().any(|(file, it)| {
+        files.sort_by_key(|(file, _)| {
+            let opened = self.facts.of(&file.stamp).map(FileFacts::last_opened);
+            Reverse((opened.unwrap_or(0), file.stamp.bytes))
+        });
+        let first = self.manifest.recommended().map(|known| &known.name);
+        let rank = |(file, it): &(&FoundFile, Identity<'_>)| match it.known {
+            _ if file.is_foreign() => Rank::Foreign,
+            _ if file.place == ModelPlace::DemoModel => Rank::Demo,
+            Some(known)
+                if Some(&known.name) == first && it.authenticity == Authenticity::Official =>
+            {
+                Rank::First
+            }
+            _ => Rank::Other,
+        };
+        let found = |wanted: Rank| {
+            let files = files.iter().filter(move |file| rank(file) == wanted);
+            files.map(|(file, it)| self.found_entry(file, it))
+        };
+        let known = self.manifest.downloadable().filter(|known| {
+            let is_here = files.iter().any(|(file, it)| {
                 // Until it is verified it may turn out to be damaged, and its drive may not answer.
-                file.header.is_ok() && it.authenticity == Authenticity::Official
+                it.known == Some(known)
+                    && file.header.is_ok()
+                    && it.authenticity == Authenticity::Official
             });
             // A download continues, or stays paused, though a copy has turned up elsewhere.
-            if !is_here || self.downloads.contains_key(&known.file) {
-                entries.push(self.known_entry(known));
-            }
-            entries.extend(here.map(|(file, it)| self.found_entry(file, it)));
-        }
-        let is_listed =
-            |known: Option<&KnownModel>| known.is_some_and(|it| it.repository.is_some());
-        let other = files.iter().filter(|(_, it)| !is_listed(it.known));
-        let (demo, other): (Vec<_>, Vec<_>) =
-            other.partition(|(file, _)| file.place == ModelPlace::DemoModel);
-        entries.extend(other.iter().map(|(file, it)| self.found_entry(file, it)));
-        entries.extend(self.typed_entries());
-        entries.extend(demo.iter().map(|(file, it)| self.found_entry(file, it)));
-        entries
+            !is_here || self.downloads.contains_key(&known.file)
+        });
+        (found(Rank::First))
+            .chain(known.map(|known| self.known_entry(known)))
+            .chain(found(Rank::Other))
+            .chain(self.typed_entries())
+            .chain(found(Rank::Demo))
+            .chain(found(Rank::Foreign))
+            .collect()
+    }
+
+    /// Returns the model that newcomers are offered: the first of the manifest that fits in the free memory, else the
+    /// smallest.
+    fn recommended(&self) -> Option<&KnownModel> {
+        let fits = |known: &&KnownModel| {
+            let forecast = self.forecast_of(known);
+            forecast.is_none_or(|forecast| forecast.fit != Fit::DoesNotFit)
+        };
+        let smallest = || self.manifest.downloadable().min_by_key(|it| it.bytes);
+        self.manifest.downloadable().find(fits).or_else(smallest)
+    }
+
+    /// Returns the forecast of a known model, for which its file need not be there.
+    fn forecast_of(&self, known: &KnownModel) -> Option<Forecast> {
+        let footprint = Footprint::of_published(&known.name, known.bytes)?;
+        Some(self.machine.forecast(&footprint, None))
     }
 
     /// Identifies the known model of a file.
@@ -138,12 +168,16 @@ impl EntrySources<'_> {
         };
         let own_licence = || header.ok().and_then(|header| header.licence.clone());
         let own_source = || header.ok().and_then(|header| header.source.clone());
-        let named = || header.map_or_else(|_| file_stem(&file.path), |header| header.name.clone());
+        let foreign = (file.header.as_ref().err()).and_then(|refusal| refusal.foreign.as_ref());
+        let label = |of_header: fn(&ModelHeader) -> &String, of_label: fn(&FileLabel) -> &String| {
+            (header.ok().map(of_header)).or(foreign.map(of_label)).cloned()
+        };
+        let named = || label(|it| &it.name, |it| &it.name).unwrap_or_else(|| file_stem(&file.path));
         ModelEntry {
             id: id_of(&file.path),
             name: known.map_or_else(named, |known| known.name.clone()),
-            quantisation: header
-                .map_or_else(|_| String::new(), |header| header.quantisation.clone()),
+            parameters: header.ok().map(|header| header.parameters),
+            quantisation: label(|it| &it.quantisation, |it| &it.quantisation).unwrap_or_default(),
             bytes: file.stamp.bytes,
             licence: known.map_or_else(own_licence, |known| Some(known.licence.clone())),
             source: known
@@ -155,20 +189,21 @@ impl EntrySources<'_> {
             place: Some(file.place),
             authenticity: identity.authenticity,
             verified_bytes: self.hashing.get(&file.stamp).copied(),
-            problem: header.err().cloned(),
+            runs: !file.is_foreign(),
+            problem: header.err().map(|refusal| refusal.reason.clone()),
             note: identity.note.clone(),
             forecast: header.ok().map(forecast),
             download: None,
-            recommended: known.is_some() && known == self.manifest.recommended(),
+            recommended: known.is_some() && known == self.recommended(),
         }
     }
 
     fn known_entry(&self, known: &KnownModel) -> ModelEntry {
-        let footprint = (known.name == SMOLLM3_3B).then(|| Footprint::of_smollm3_3b(known.bytes));
         let download = self.downloads.get(&known.file);
         ModelEntry {
             id: known.file.clone(),
             name: known.name.clone(),
+            parameters: None,
             quantisation: known.quantisation.clone(),
             bytes: known.bytes,
             licence: Some(known.licence.clone()),
@@ -178,11 +213,12 @@ impl EntrySources<'_> {
             place: None,
             authenticity: Authenticity::Official,
             verified_bytes: None,
+            runs: true,
             problem: None,
             note: None,
-            forecast: footprint.map(|footprint| self.machine.forecast(&footprint, None)),
+            forecast: self.forecast_of(known),
             download: download.map(|download| download.state.clone()),
-            recommended: self.manifest.recommended() == Some(known),
+            recommended: self.recommended() == Some(known),
         }
     }
 
@@ -193,6 +229,7 @@ impl EntrySources<'_> {
         typed.map(|(id, download)| ModelEntry {
             id: id.clone(),
             name: file_stem(Path::new(&download.file)),
+            parameters: None,
             quantisation: String::new(),
             bytes: total_of(&download.state),
             licence: None,
@@ -202,6 +239,7 @@ impl EntrySources<'_> {
             place: None,
             authenticity: Authenticity::Unlisted,
             verified_bytes: None,
+            runs: true,
             problem: None,
             note: None,
             forecast: None,
@@ -209,6 +247,19 @@ impl EntrySources<'_> {
             recommended: false,
         })
     }
+}
+
+/// Position of a file in the list.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Rank {
+    /// An official file of the recommended model.
+    First,
+    /// Any other.
+    Other,
+    /// The demo model.
+    Demo,
+    /// A model of an architecture that does not run here.
+    Foreign,
 }
 
 /// Known model of a file, and how certain that is.

@@ -24,6 +24,9 @@ pub struct FileFacts {
     /// Path by which it was opened, if it was.
     #[serde(default)]
     pub opened_as: Option<PathBuf>,
+    /// Number of its last opening, counted over all files; 0 if it was not opened.
+    #[serde(default)]
+    last_opened: u64,
     /// Counter of changes over all files, for the LRU order.
     #[serde(default)]
     last_use: u64,
@@ -109,6 +112,21 @@ impl Facts {
         self.files.get(stamp)
     }
 
+    /// Records that a file was opened, by the path `as_path`. Nothing is written if it is the last that was opened.
+    pub fn open(&mut self, stamp: &FileStamp, as_path: &Path) {
+        let last = self.files.values().map(|facts| facts.last_opened).max();
+        let is_last = |facts: &FileFacts| {
+            facts.opened_as.as_deref() == Some(as_path) && Some(facts.last_opened) == last
+        };
+        if !self.of(stamp).is_some_and(is_last) {
+            let next = last.unwrap_or(0).saturating_add(1);
+            self.update(stamp, |facts| {
+                facts.opened_as = Some(as_path.to_owned());
+                facts.last_opened = next;
+            });
+        }
+    }
+
     /// Returns the path of every file that was opened, as it was opened.
     pub fn opened(&self) -> impl Iterator<Item = &Path> {
         (self.files.values()).filter_map(|facts| facts.opened_as.as_deref())
@@ -188,6 +206,11 @@ impl Facts {
 }
 
 impl FileFacts {
+    /// Number of its last opening, counted over all files; 0 if it was not opened.
+    pub fn last_opened(&self) -> u64 {
+        self.last_opened
+    }
+
     /// Returns the tokens per second of its last long answer, if that was written on this `machine`.
     pub fn measured(&self, machine: &str) -> Option<f64> {
         let rate = self.rate.as_ref()?;
@@ -262,9 +285,7 @@ mod tests {
             tokens_per_second: 12.5,
         };
         facts.update(&old, |facts| facts.rate = Some(rate));
-        facts.update(&stamp("/o.gguf", 1), |facts| {
-            facts.opened_as = Some("/link.gguf".into());
-        });
+        facts.open(&stamp("/o.gguf", 1), Path::new("/link.gguf"));
         facts.set_bandwidth(Bandwidth {
             machine: "cpu".into(),
             bytes_per_second: 4e10,

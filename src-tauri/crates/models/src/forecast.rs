@@ -92,6 +92,10 @@ mod tests {
     const Q4_K_M: u64 = 1_915_305_312;
     const GB: u64 = 1_000_000_000;
 
+    fn smollm3_3b(file_bytes: u64) -> Footprint {
+        Footprint::of_published("SmolLM3-3B", file_bytes).expect("published")
+    }
+
     fn machine(available: u64, bandwidth: Option<f64>) -> Machine {
         Machine {
             options: LoadOptions {
@@ -106,7 +110,7 @@ mod tests {
     }
 
     fn forecast(available: u64, bandwidth: Option<f64>, measured: Option<f64>) -> Forecast {
-        machine(available, bandwidth).forecast(&Footprint::of_smollm3_3b(Q4_K_M), measured)
+        machine(available, bandwidth).forecast(&smollm3_3b(Q4_K_M), measured)
     }
 
     #[test]
@@ -132,7 +136,7 @@ mod tests {
 
     #[test]
     fn the_open_model_has_the_context_that_it_was_opened_with_and_fits() {
-        let footprint = Footprint::of_smollm3_3b(Q4_K_M);
+        let footprint = smollm3_3b(Q4_K_M);
         let open = machine(GB, Some(48e9)).forecast_open(&footprint, 38_912, None);
         assert_eq!((open.context_length, open.fit), (38_912, Fit::Fits));
         let same = machine(64 * GB, None);
@@ -144,8 +148,8 @@ mod tests {
 
     #[test]
     fn what_another_model_has_reached_here_goes_before_the_bandwidth() {
-        let q8 = Footprint::of_smollm3_3b(2 * Q4_K_M);
-        let reached = Machine::reached_by(&Footprint::of_smollm3_3b(Q4_K_M), 40.0);
+        let q8 = smollm3_3b(2 * Q4_K_M);
+        let reached = Machine::reached_by(&smollm3_3b(Q4_K_M), 40.0);
         // As on a GPU, whose memory was not measured.
         for bandwidth in [None, Some(48e9)] {
             let machine = Machine {
@@ -156,7 +160,7 @@ mod tests {
             assert_eq!(forecast.tokens_per_second, Some(20.0));
             assert!(!forecast.measured);
         }
-        let mut small = Footprint::of_smollm3_3b(Q4_K_M);
+        let mut small = smollm3_3b(Q4_K_M);
         small.bytes_per_token = 4_000_000;
         assert_eq!(Machine::reached_by(&small, 900.0), None);
     }
@@ -171,7 +175,7 @@ mod tests {
         let measured = forecast(8 * GB, Some(48e9), Some(3.5));
         assert_eq!(measured.tokens_per_second, Some(3.5));
         assert_eq!((measured.measured, measured.fit), (true, Fit::Slow));
-        let mut small = Footprint::of_smollm3_3b(Q4_K_M);
+        let mut small = smollm3_3b(Q4_K_M);
         small.bytes_per_token = 4_000_000;
         let small = machine(8 * GB, Some(48e9)).forecast(&small, None);
         assert_eq!(small.tokens_per_second, None, "it is in the caches");

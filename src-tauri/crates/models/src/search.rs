@@ -9,13 +9,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use engine::{ConfigError, GgufError, ModelHeader, OpenError};
+use engine::{ConfigError, FileLabel, GgufError, ModelHeader, OpenError, model_kind, runnable};
 
 use crate::ollama;
 use crate::places::{ModelPlace, SearchFolder};
 use crate::stamp::{FileStamp, drive_of};
 
-/// A SmolLM3 file on this computer.
+/// A model file on this computer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FoundFile {
     /// Path by which it is shown and opened: in the hub's cache that of the snapshot, a link that has the file's name,
@@ -27,8 +27,33 @@ pub struct FoundFile {
     pub stamp: FileStamp,
     /// Number of its drive in this session; 0 if drives have none.
     pub drive: u64,
-    /// Its header, or the reason why it cannot be opened, in a sentence.
-    pub header: Result<ModelHeader, String>,
+    /// Its header, or the reason why it cannot be opened.
+    pub header: Result<ModelHeader, Refusal>,
+}
+
+impl FoundFile {
+    /// Returns whether it is a model of an architecture that does not run here.
+    pub fn is_foreign(&self) -> bool {
+        (self.header.as_ref()).is_err_and(|refusal| refusal.foreign.is_some())
+    }
+}
+
+/// The reason why a file cannot be opened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// The reason, in sentences.
+    pub reason: String,
+    /// The label of a model whose architecture does not run here.
+    pub foreign: Option<FileLabel>,
+}
+
+impl From<String> for Refusal {
+    fn from(reason: String) -> Refusal {
+        Refusal {
+            reason,
+            foreign: None,
+        }
+    }
 }
 
 /// Limits of a search.
@@ -66,8 +91,8 @@ pub struct ModelSearch {
 enum HeaderRead {
     /// A model that runs.
     Sound(Box<ModelHeader>),
-    /// A model that runs, or a file with such a name, with the reason why it cannot be opened.
-    Unsound(String),
+    /// A model that does not run, or a file with the name of one, with the reason why it cannot be opened.
+    Unsound(Refusal),
     /// Something else.
     Other,
 }
@@ -134,13 +159,13 @@ impl ModelSearch {
         each_once(found)
     }
 
-    /// Returns the file at `path`, if it is a model that runs and its path is UTF-8, like the ids of the list.
+    /// Returns the file at `path`, if it is a model and its path is UTF-8, like the ids of the list.
     pub fn file(&self, path: &Path, place: ModelPlace) -> Option<FoundFile> {
         path.to_str()?;
         let stamp = FileStamp::of(path).ok()?;
         let header = match self.header(path, &stamp) {
             HeaderRead::Sound(header) => Ok(*header),
-            HeaderRead::Unsound(problem) => Err(problem),
+            HeaderRead::Unsound(refusal) => Err(refusal),
             HeaderRead::Other => return None,
         };
         Some(FoundFile {
@@ -242,7 +267,7 @@ impl ModelSearch {
                 read
             }
             // Possibly transient, so it is not cached.
-            Err(error) if is_named_smollm3(path) => HeaderRead::Unsound(unread(&error)),
+            Err(error) if is_named_smollm3(path) => HeaderRead::Unsound(unread(&error).into()),
             Err(_) => HeaderRead::Other,
         })
     }
@@ -277,10 +302,19 @@ fn read_header(path: &Path) -> io::Result<HeaderRead> {
     Ok(match ModelHeader::open(path) {
         Ok(header) => HeaderRead::Sound(Box::new(header)),
         Err(OpenError::Gguf(GgufError::Io(error))) => return Err(error),
-        Err(OpenError::Config(ConfigError::Architecture(_))) => HeaderRead::Other,
+        // The part of a model that reads pictures.
+        Err(OpenError::Config(ConfigError::Architecture(name))) if name == "clip" => {
+            HeaderRead::Other
+        }
+        Err(OpenError::Config(ConfigError::Architecture(name))) => {
+            HeaderRead::Unsound(Refusal {
+                reason: format!("This is {}. Goldcrest runs {} files.", model_kind(&name), runnable()),
+                foreign: FileLabel::open(path).ok(),
+            })
+        }
         // Before the architecture is read, only the name shows what a truncated file was to be.
         Err(OpenError::Gguf(_)) if !is_named_smollm3(path) => HeaderRead::Other,
-        Err(error) => HeaderRead::Unsound(format!("It cannot be opened: {error}.")),
+        Err(error) => HeaderRead::Unsound(format!("It cannot be opened: {error}.").into()),
     })
 }
 

@@ -9,7 +9,8 @@ use crate::places::ModelPlace;
 #[cfg_attr(feature = "specta", derive(specta::Type))]
 #[serde(rename_all = "camelCase")]
 pub struct ModelList {
-    /// The models: known ones in the order of the manifest, then the other files, then the demo model.
+    /// The models: official files, known ones to download, other files by their last use and size, the demo model, and
+    /// files that do not run.
     pub entries: Vec<ModelEntry>,
     /// True while folders are being searched.
     pub scanning: bool,
@@ -29,6 +30,9 @@ pub struct ModelEntry {
     pub id: String,
     /// The model's name, such as `SmolLM3-3B`.
     pub name: String,
+    /// Number of weights, if known.
+    #[cfg_attr(feature = "specta", specta(type = Option<u32>))]
+    pub parameters: Option<u64>,
     /// Quantisation mix, such as `Q4_K_M`; empty if not known yet.
     pub quantisation: String,
     /// Size of the file; 0 if not known yet.
@@ -49,7 +53,9 @@ pub struct ModelEntry {
     /// Bytes verified so far, while its SHA-256 is being computed or is pending.
     #[cfg_attr(feature = "specta", specta(type = Option<u32>))]
     pub verified_bytes: Option<u64>,
-    /// Reason why it cannot be opened, in a sentence.
+    /// False for a model whose architecture does not run here.
+    pub runs: bool,
+    /// Reason why it cannot be opened, in sentences.
     pub problem: Option<String>,
     /// Additional note, in a sentence.
     pub note: Option<String>,

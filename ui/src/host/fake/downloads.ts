@@ -1,6 +1,6 @@
 import type { DownloadState, ModelEntry } from "../host";
 import type { Script } from "./fake";
-import { demoModel, ready } from "./library";
+import { big, demoModel, ready } from "./library";
 import { demoEntry, onDisk, q4, q8 } from "./models";
 
 const at = { done: 412_300_000, total: q4.bytes };
@@ -78,6 +78,82 @@ const tuned: ModelEntry = {
   recommended: false,
 };
 
+/** A model of another family on this computer, of this many billions of parameters. */
+const other = (
+  name: string,
+  billions: number,
+  file: string,
+  place: NonNullable<ModelEntry["place"]>,
+): ModelEntry => ({
+  ...onDisk(q4, file, place),
+  name,
+  parameters: billions * 1e9,
+  bytes: Math.round(billions * 0.61e9),
+  licence: null,
+  source: null,
+  address: null,
+  authenticity: "unlisted",
+  forecast: {
+    contextLength: 8192,
+    memoryBytes: Math.round(billions * 0.61e9 + 0.9e9),
+    fit: billions > 9 ? "does-not-fit" : billions > 5 ? "slow" : "fits",
+    tokensPerSecond: Math.round(28 / billions),
+    measured: false,
+  },
+  recommended: false,
+});
+
+/** A file of an architecture that does not run. */
+const foreign = (
+  name: string,
+  kind: string,
+  file: string,
+  place: NonNullable<ModelEntry["place"]>,
+): ModelEntry => ({
+  ...other(name, 4, file, place),
+  parameters: null,
+  forecast: null,
+  runs: false,
+  problem: `This is ${kind}. Goldcrest runs SmolLM3, SmolLM2, Llama 3, Qwen 2.5 and Qwen 3 files.`,
+});
+
+const LM_STUDIO = "~/.lmstudio/models/lmstudio-community";
+const BLOBS = "~/.ollama/models/blobs";
+
+/** Models of several apps, more than are seen at a glance. */
+const collection: ModelEntry[] = [
+  ...shelf.slice(0, 1),
+  other(
+    "Llama 3.2 3B Instruct",
+    3.2,
+    `${LM_STUDIO}/Llama-3.2-3B-Instruct-Q4_K_M.gguf`,
+    "lm-studio",
+  ),
+  other("Qwen3 4B", 4, `${BLOBS}/sha256-3e4c`, "ollama"),
+  other("SmolLM2 1.7B Instruct", 1.7, `${BLOBS}/sha256-77ab`, "ollama"),
+  other(
+    "Qwen2.5 Coder 7B Instruct",
+    7.6,
+    `${LM_STUDIO}/Qwen2.5-Coder-7B-Instruct-Q4_K_M.gguf`,
+    "lm-studio",
+  ),
+  other("Qwen2.5 0.5B Instruct", 0.5, "~/Downloads/qwen2.5-0.5b-instruct-q4_k_m.gguf", "downloads"),
+  other("Llama 3.1 8B Instruct", 8, "~/jan/models/llama3.1-8b-instruct/model.gguf", "jan"),
+  other("Qwen3 14B", 14.8, `${LM_STUDIO}/Qwen3-14B-Q4_K_M.gguf`, "lm-studio"),
+  other("SmolLM2 360M Instruct", 0.36, "~/Downloads/SmolLM2-360M-Instruct.gguf", "downloads"),
+  other("Llama 3.2 1B Instruct", 1.2, `${BLOBS}/sha256-74f1`, "ollama"),
+];
+
+const unable: ModelEntry[] = [
+  foreign(
+    "gemma-3-4b-it",
+    "a Gemma 3 model",
+    `${LM_STUDIO}/gemma-3-4b-it-Q4_K_M.gguf`,
+    "lm-studio",
+  ),
+  foreign("phi3.5", "a Phi 3 model", `${BLOBS}/sha256-9d11`, "ollama"),
+];
+
 /** What the models page and the way to a real model can show. */
 export const downloads: Record<string, Script> = {
   "first-download": { ...downloading(running), firstStart: true, filled: false },
@@ -115,6 +191,7 @@ export const downloads: Record<string, Script> = {
     filled: false,
   },
   found: list(...shelf, q8),
+  collection: { ...list(...collection, ...unable, q8), model: ready(big) },
   "does-not-fit": list(
     { ...q4, forecast: small },
     { ...q8, forecast: { ...small, memoryBytes: 3_900_000_000 } },

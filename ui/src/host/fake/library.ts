@@ -119,7 +119,7 @@ export const stats: AnswerStats = {
   draftedTokens: 48,
   acceptedTokens: 34,
   seed: 8_104_772,
-  model: "SmolLM3-3B, Q4_K_M",
+  model: "SmolLM3-3B",
   device: "CPU, AVX-512 VNNI, 8 threads",
 };
 

@@ -17,6 +17,7 @@ const HUB = "https://huggingface.co/ggml-org/SmolLM3-3B-GGUF";
 export const demoEntry: ModelEntry = {
   id: "/usr/lib/goldcrest/demo-q4_k_m.gguf",
   name: "Demo model",
+  parameters: 7_100_000,
   quantisation: "Q4_K_M",
   bytes: demoModel.fileBytes,
   licence: "MIT OR Apache-2.0",
@@ -26,6 +27,7 @@ export const demoEntry: ModelEntry = {
   place: "demo-model",
   authenticity: "official",
   verifiedBytes: null,
+  runs: true,
   problem: null,
   note: null,
   forecast: {
@@ -44,6 +46,7 @@ export const q4: ModelEntry = {
   ...demoEntry,
   id: "SmolLM3-Q4_K_M.gguf",
   name: "SmolLM3-3B",
+  parameters: null,
   bytes: big.fileBytes,
   licence: "Apache-2.0",
   source: HUB,
@@ -292,7 +295,7 @@ export class FakeModelHost {
     this.calls.push(["openModel", id]);
     const entry = this.list.entries.find((each) => each.id === id);
     if (!entry?.file) return refuse("missing-model", "This file is not there any more.");
-    this.#load({ ...big, file: entry.file, quantisation: entry.quantisation });
+    this.#load({ ...big, name: entry.name, file: entry.file, quantisation: entry.quantisation });
     return Promise.resolve(null);
   }
 

@@ -93,7 +93,7 @@ const scenes: Record<string, Script> = {
       error: {
         code: "bad-model",
         message:
-          "gemma-3-4b-it-Q4_K_M.gguf is a Gemma3 model. Goldcrest runs SmolLM3, SmolLM2, Llama 3, Qwen 2.5 and Qwen 3 files.",
+          "gemma-3-4b-it-Q4_K_M.gguf is a Gemma 3 model. Goldcrest runs SmolLM3, SmolLM2, Llama 3, Qwen 2.5 and Qwen 3 files.",
       },
     },
   },

@@ -26,6 +26,8 @@ pub enum Presence {
 pub struct Architecture {
     /// `general.architecture`, and the prefix of its keys.
     pub name: &'static str,
+    /// The models of this architecture, as people know them.
+    pub models: &'static [&'static str],
     /// Every layer whose number, from 1, this divides has no rotary embedding. Files have no key for it.
     pub unrotated_every: Option<usize>,
     /// Order of the rotated values.
@@ -43,6 +45,7 @@ pub struct Architecture {
 /// SmolLM3: huggingface.co/blog/smollm3, llama.cpp's `smollm3` graph.
 pub static SMOLLM3: Architecture = Architecture {
     name: "smollm3",
+    models: &["SmolLM3"],
     unrotated_every: Some(4),
     pairs: RotaryPairs::Interleaved,
     frequency_divisors: Presence::Absent,
@@ -55,6 +58,7 @@ pub static SMOLLM3: Architecture = Architecture {
 /// llama.cpp's convert_hf_to_gguf.py).
 pub static LLAMA: Architecture = Architecture {
     name: "llama",
+    models: &["SmolLM2", "Llama 3"],
     unrotated_every: None,
     pairs: RotaryPairs::Interleaved,
     frequency_divisors: Presence::Optional,
@@ -66,6 +70,7 @@ pub static LLAMA: Architecture = Architecture {
 /// Qwen 2 and 2.5, dense: arXiv 2412.15115, which extends the context by YaRN with a factor of 4.
 pub static QWEN2: Architecture = Architecture {
     name: "qwen2",
+    models: &["Qwen 2.5"],
     unrotated_every: None,
     pairs: RotaryPairs::Halves,
     frequency_divisors: Presence::Absent,
@@ -77,6 +82,7 @@ pub static QWEN2: Architecture = Architecture {
 /// Qwen 3, dense: arXiv 2505.09388, YaRN as for Qwen 2.5.
 pub static QWEN3: Architecture = Architecture {
     name: "qwen3",
+    models: &["Qwen 3"],
     unrotated_every: None,
     pairs: RotaryPairs::Halves,
     frequency_divisors: Presence::Absent,

@@ -4,7 +4,8 @@ use gpu::Shape;
 use kernels::BlockType;
 
 use crate::gguf::{Gguf, TensorInfo, TensorView, Value, quote};
-use crate::model::architecture::{ARCHITECTURES, Architecture, Presence, SMOLLM3};
+use crate::model::architecture::{Architecture, LLAMA, Presence, SMOLLM3};
+use crate::model::kind::{model_kind, runnable};
 use crate::model::rope::{Rope, Scaling, Yarn};
 
 /// Bounds far above any model; within them, products of dimensions cannot overflow, and scratch for a few hundred
@@ -21,7 +22,7 @@ const FREQUENCY_DIVISORS: &str = "rope_freqs.weight";
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// Another architecture, or none.
-    #[error("the file holds a `{given}` model; Goldcrest runs {known} models", given = .0, known = runnable())]
+    #[error("this is {kind}; Goldcrest runs {known} files", kind = model_kind(.0), known = runnable())]
     Architecture(String),
     /// A required key is missing or has the wrong type.
     #[error("metadata key `{0}` is missing or has the wrong type")]
@@ -42,15 +43,6 @@ pub enum ConfigError {
         /// Its problem.
         problem: String,
     },
-}
-
-/// The names of the architectures: `smollm3`, `llama` and so on.
-fn runnable() -> String {
-    let names: Vec<_> = ARCHITECTURES
-        .iter()
-        .map(|it| format!("`{}`", it.name))
-        .collect();
-    names.join(", ")
 }
 
 /// A model's architecture, its dimensions, the context that it was trained for, and its position embedding.
@@ -82,6 +74,44 @@ impl Config {
                 divisors: Vec::new(),
             },
         }
+    }
+
+    /// A SmolLM2 of these dimensions. Source: config.json of the repositories HuggingFaceTB/SmolLM2-…-Instruct, which
+    /// agree in all else.
+    fn smollm2(layers: usize, embedding: usize, feed_forward: usize, heads: [usize; 2]) -> Self {
+        let [heads, kv_heads] = heads;
+        Self {
+            architecture: &LLAMA,
+            shape: Shape {
+                layers,
+                embedding,
+                feed_forward,
+                heads,
+                kv_heads,
+                head_dim: 64,
+                vocab: 49_152,
+                eps: 1e-5,
+                rotary: 64,
+                unrotated_every: None,
+            },
+            context: 8192,
+            has_window: false,
+            rope: Rope {
+                theta: 1.3e5,
+                scaling: Scaling::Linear { factor: 1.0 },
+                divisors: Vec::new(),
+            },
+        }
+    }
+
+    /// Returns the dimensions of a published model by its name; `None` for one that is not in the list of known models.
+    pub fn published(name: &str) -> Option<Self> {
+        Some(match name {
+            "SmolLM3-3B" => Self::smollm3_3b(),
+            "SmolLM2-1.7B-Instruct" => Self::smollm2(24, 2048, 8192, [32, 32]),
+            "SmolLM2-360M-Instruct" => Self::smollm2(32, 960, 2560, [15, 5]),
+            _ => return None,
+        })
     }
 
     /// Reads the dimensions from a file's metadata.

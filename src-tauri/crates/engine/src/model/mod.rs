@@ -9,6 +9,7 @@ pub mod evaluate;
 pub mod external;
 pub mod forward;
 pub mod gpu;
+pub mod kind;
 pub mod kv_cache;
 pub mod rope;
 pub mod split;

@@ -1,9 +1,10 @@
 //! Entries of the page for known, found and downloading models.
 
-use engine::{LoadOptions, ModelHeader};
+use engine::{FileLabel, LoadOptions, ModelHeader};
 
 use super::*;
 use crate::facts::WritingRate;
+use crate::search::Refusal;
 use crate::stamp::FileStamp;
 use crate::wire::Fit;
 
@@ -16,6 +17,7 @@ struct Sources {
     downloads: BTreeMap<String, ListedDownload>,
     open: Option<OpenFile>,
     hashing: HashMap<FileStamp, u64>,
+    available: Option<u64>,
     _folder: tempfile::TempDir,
 }
 
@@ -29,6 +31,7 @@ impl Sources {
             downloads: BTreeMap::new(),
             open: None,
             hashing: HashMap::new(),
+            available: None,
             _folder: folder,
         }
     }
@@ -36,7 +39,7 @@ impl Sources {
     fn entries(&self) -> Vec<ModelEntry> {
         let machine = Machine {
             options: LoadOptions::default(),
-            available: None,
+            available: self.available,
             bandwidth: Some(40e9),
             reached: None,
         };
@@ -71,7 +74,7 @@ impl Sources {
             place,
             drive: 1,
             stamp: stamp.clone(),
-            header: ModelHeader::open(Path::new(fixture)).map_err(|error| error.to_string()),
+            header: ModelHeader::open(Path::new(fixture)).map_err(|error| error.to_string().into()),
         });
         stamp
     }
@@ -158,10 +161,10 @@ fn a_file_that_cannot_be_read_leaves_the_model_to_be_downloaded() {
     let mut sources = Sources::new();
     let bytes = sources.known().bytes;
     sources.add("/SmolLM3-Q4_K_M.gguf", bytes, ModelPlace::Downloads);
-    sources.found[0].header = Err("It could not be read.".to_owned());
+    sources.found[0].header = Err("It could not be read.".to_owned().into());
     let entries = sources.entries();
     assert_eq!(entries[0].id, Q4_K_M);
-    assert_eq!(entries[1].id, "/SmolLM3-Q4_K_M.gguf");
+    assert!(entries.iter().any(|it| it.id == "/SmolLM3-Q4_K_M.gguf"));
 }
 
 /// Makes a slow rate that was measured on a machine.
@@ -255,7 +258,7 @@ fn downloads_are_shown_with_their_models_and_typed_addresses_on_their_own() {
     sources.add("/copy.gguf", bytes, ModelPlace::Downloads);
     let entries = sources.entries();
     assert_eq!(entries[0].download.as_ref(), Some(&state));
-    assert_eq!(entries[1].id, "/copy.gguf", "a copy beside it");
+    assert!(entries.iter().any(|it| it.id == "/copy.gguf"), "a copy beside it");
     let typed = entries.iter().find(|it| it.id == url).expect("listed");
     assert_eq!((typed.name.as_str(), typed.bytes), ("Mine-Q8_0", 10));
     assert_eq!(typed.address.as_deref(), Some(url));
@@ -270,7 +273,7 @@ fn a_file_that_cannot_be_opened_has_its_problem_and_no_forecast_and_the_demo_mod
     let mut sources = Sources::new();
     sources.add("/demo.gguf", 1, ModelPlace::DemoModel);
     sources.add("/SmolLM3-cut.gguf", 7, ModelPlace::Downloads);
-    sources.found[1].header = Err("It cannot be opened: it is cut off.".to_owned());
+    sources.found[1].header = Err("It cannot be opened: it is cut off.".to_owned().into());
     let entries = sources.entries();
     let [.., cut, demo] = &entries[..] else {
         panic!("{entries:?}");
@@ -278,4 +281,66 @@ fn a_file_that_cannot_be_opened_has_its_problem_and_no_forecast_and_the_demo_mod
     assert_eq!(cut.name, "SmolLM3-cut");
     assert!(cut.problem.is_some() && cut.forecast.is_none());
     assert_eq!(demo.place, Some(ModelPlace::DemoModel));
+}
+
+#[test]
+fn the_official_file_is_first_then_what_was_opened_last_then_the_largest() {
+    let mut sources = Sources::new();
+    let known = sources.known();
+    let paths = ["/old.gguf", "/small.gguf", "/large.gguf", "/new.gguf", "/foreign.gguf"];
+    let stamps: Vec<_> = (1u64..)
+        .zip(paths)
+        .map(|(bytes, path)| sources.add(path, bytes, ModelPlace::Downloads))
+        .collect();
+    for at in [0, 3] {
+        sources.facts.open(&stamps[at], Path::new(paths[at]));
+    }
+    sources.found[4].header = Err(Refusal {
+        reason: "This is a Gemma 3 model.".to_owned(),
+        foreign: Some(FileLabel {
+            name: "Gemma".to_owned(),
+            quantisation: "Q8_0".to_owned(),
+        }),
+    });
+    let official = sources.add("/official.gguf", known.bytes, ModelPlace::Jan);
+    sources
+        .facts
+        .update(&official, |facts| facts.sha256 = Some(known.sha256));
+    sources.add("/demo.gguf", 900, ModelPlace::DemoModel);
+    let entries = sources.entries();
+    let files: Vec<_> = entries.iter().filter_map(|it| it.file.as_deref()).collect();
+    assert_eq!(
+        files,
+        [
+            "/official.gguf",
+            "/new.gguf",
+            "/old.gguf",
+            "/large.gguf",
+            "/small.gguf",
+            "/demo.gguf",
+            "/foreign.gguf",
+        ]
+    );
+    let foreign = entries.last().expect("listed");
+    assert_eq!((foreign.name.as_str(), foreign.runs), ("Gemma", false));
+    assert_eq!(foreign.quantisation, "Q8_0");
+    let parameters = entries[0].parameters.expect("its header is read");
+    assert!((1_000..10_000_000).contains(&parameters), "{parameters}");
+}
+
+#[test]
+fn a_small_computer_is_offered_the_largest_model_that_fits() {
+    let mut sources = Sources::new();
+    let mut offered = |available: u64| {
+        sources.available = Some(available);
+        let entries = sources.entries();
+        let mut names = entries.iter().filter(|it| it.recommended);
+        let offered = names.next().expect("one is").name.clone();
+        assert!(names.next().is_none(), "one alone");
+        offered
+    };
+    assert_eq!(offered(8_000_000_000), "SmolLM3-3B");
+    assert_eq!(offered(1_900_000_000), "SmolLM2-1.7B-Instruct");
+    assert_eq!(offered(700_000_000), "SmolLM2-360M-Instruct");
+    assert_eq!(offered(10_000_000), "SmolLM2-360M-Instruct", "the smallest");
 }

@@ -90,15 +90,25 @@ fn models_of_ollama_are_found_by_their_manifests() {
 }
 
 #[test]
-fn a_model_of_another_architecture_is_not_listed() {
+fn a_model_of_another_architecture_is_listed_with_the_reason_why_it_does_not_run() {
     let home = tempfile::tempdir().expect("made");
     let mut bytes = fs::read(fixture()).expect("read");
     let name = b"smollm3";
     while let Some(at) = bytes.windows(name.len()).position(|part| part == name) {
-        bytes[at..at + name.len()].copy_from_slice(b"smollmX");
+        bytes[at..at + name.len()].copy_from_slice(b"gemma-3");
     }
-    fs::write(home.path().join("SmolLM3-not.gguf"), bytes).expect("written");
-    assert_eq!(found(&home, 0), []);
+    fs::write(home.path().join("other.gguf"), bytes).expect("written");
+    let found = found(&home, 0);
+    assert_eq!(names(&found), ["other.gguf"]);
+    assert!(found[0].is_foreign());
+    let refusal = found[0].header.as_ref().expect_err("it does not run");
+    let label = refusal.foreign.as_ref().expect("it has a name");
+    assert_eq!(label.quantisation, "Q4_K_M");
+    assert!(!label.name.is_empty());
+    assert_eq!(
+        refusal.reason,
+        "This is a Gemma 3 model. Goldcrest runs SmolLM3, SmolLM2, Llama 3, Qwen 2.5 and Qwen 3 files."
+    );
 }
 
 #[test]
@@ -110,7 +120,7 @@ fn a_damaged_smollm3_file_is_listed_with_the_reason() {
     fs::write(home.path().join("other.gguf"), &whole[..whole.len() / 2]).expect("written");
     let found = found(&home, 0);
     assert_eq!(names(&found), ["SmolLM3-Q4_K_M.gguf"]);
-    let problem = found[0].header.as_ref().expect_err("cut off");
+    let problem = &found[0].header.as_ref().expect_err("cut off").reason;
     assert!(problem.contains("incomplete"), "{problem}");
     // Once it is whole, its new stamp makes the header be read again.
     fs::write(&cut, &whole).expect("written");
@@ -263,7 +273,7 @@ fn a_header_that_could_not_be_read_is_read_again() {
     let search = ModelSearch::default();
     let away = home.path().join("away");
     fs::rename(&path, &away).expect("moved");
-    let HeaderRead::Unsound(problem) = search.header(&path, &stamp) else {
+    let HeaderRead::Unsound(Refusal { reason: problem, .. }) = search.header(&path, &stamp) else {
         panic!("it is not there");
     };
     assert!(problem.starts_with("It could not be read: "), "{problem}");
@@ -391,7 +401,7 @@ fn a_part_that_is_missing_is_named_and_one_that_comes_is_seen() {
         fs::remove_file(&parts[missing]).expect("removed");
         let files = list();
         assert_eq!(files.len(), 1, "{:?}", names(&files));
-        let problem = files[0].header.as_ref().expect_err("a part is missing");
+        let problem = &files[0].header.as_ref().expect_err("a part is missing").reason;
         let name = format!("`SmolLM3-0000{}-of-00002.gguf`", missing + 1);
         assert!(problem.contains(&name), "{problem}");
         fs::write(&parts[missing], bytes).expect("written");

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::gguf::write::{self, Field, TensorSpec};
-use crate::model::architecture::{LLAMA, QWEN2, QWEN3};
+use crate::model::architecture::{ARCHITECTURES, LLAMA, QWEN2, QWEN3};
 use crate::model::weights;
 
 /// Head width of these models.

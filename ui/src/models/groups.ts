@@ -1,0 +1,25 @@
+import { fileOf, wholeName } from "../state/models.svelte";
+import type { ModelEntry } from "../state/types";
+import { fold } from "../text/query";
+import { placeWords } from "./words";
+
+/** More models than this are searched and grouped. */
+export const FEW = 8;
+
+/** Models of one place. */
+export type ModelGroup = { name: string; entries: ModelEntry[] };
+
+/** The models that have all words of `filter` in their names, files or places, by places, in the order in which they come. */
+export function groupsOf(entries: ModelEntry[], filter: string): ModelGroup[] {
+  const words = fold(filter).split(/\s+/u).filter(Boolean);
+  const groups = new Map<string, ModelEntry[]>();
+  for (const entry of entries) {
+    const place = placeWords(entry) ?? "";
+    const text = fold(`${wholeName(entry)} ${fileOf(entry)} ${place}`);
+    if (!words.every((word) => text.includes(word))) continue;
+    const group = groups.get(place);
+    if (group) group.push(entry);
+    else groups.set(place, [entry]);
+  }
+  return [...groups].map(([name, entries]) => ({ name, entries }));
+}
