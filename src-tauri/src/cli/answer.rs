@@ -52,6 +52,7 @@ impl AnswerArgs {
             thinking_budget: self.thinking_budget.map(|tokens| tokens as usize),
             goes_on: false,
             lookup: !self.no_lookup,
+            stops_repetition: true,
         }
     }
 

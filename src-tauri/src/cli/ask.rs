@@ -169,6 +169,7 @@ fn report<'a>(
             StopReason::EndOfTurn => "end_of_turn",
             StopReason::MaxTokens => "max_tokens",
             StopReason::ContextFull => "context_full",
+            StopReason::Repetition => "repetition",
             StopReason::Cancelled => "cancelled",
         },
         model: &summary.name,
@@ -212,6 +213,7 @@ mod tests {
             tokens: 23,
             thinking_tokens: 7,
             thinking_cut: Some(ThinkingCut::Budget),
+            repeated: false,
             first_token_ms: 1250.0,
             tokens_per_second: 16.25,
             read_per_second: 84.5,
@@ -223,6 +225,7 @@ mod tests {
             (StopReason::EndOfTurn, "end_of_turn"),
             (StopReason::MaxTokens, "max_tokens"),
             (StopReason::ContextFull, "context_full"),
+            (StopReason::Repetition, "repetition"),
             (StopReason::Cancelled, "cancelled"),
         ] {
             let stats = stats.clone();

@@ -1233,6 +1233,8 @@ export type Stats = {
 	thinkingTokens: number,
 	/**  Reason for ending the thinking early; `None` if the model ended it, or did not think. */
 	thinkingCut: ThinkingCut | null,
+	/**  True if it was stopped because it repeated itself. */
+	repeated: boolean,
 	/**  Time from the start to the first token, in milliseconds. */
 	firstTokenMs: number,
 	/**  Tokens generated per second, the first one not counted. */

@@ -1,8 +1,9 @@
 import { expect, test } from "vitest";
 import type { Message } from "../host/host";
+import { stats } from "../host/fake/library";
 import { endWords } from "./endings";
 
-type Ended = Pick<Message, "state" | "text" | "thinking">;
+type Ended = Pick<Message, "state" | "text" | "thinking"> & { repeated?: boolean };
 
 test.each<[Ended, string | null]>([
   [{ state: "done", text: "", thinking: "Hm." }, "The model thought, but wrote no answer."],
@@ -13,4 +14,10 @@ test.each<[Ended, string | null]>([
   [{ state: "writing", text: "", thinking: "Hm." }, null],
   [{ state: "stopped", text: "", thinking: "Hm." }, "Stopped."],
   [{ state: "limit", text: "", thinking: "Hm." }, "The answer reached its length limit."],
-])("%j ended so: %s", (message, words) => expect(endWords(message)).toBe(words));
+  [
+    { state: "limit", text: "Ha. Ha.", thinking: null, repeated: true },
+    "Stopped: it was repeating itself.",
+  ],
+])("%j ended so: %s", ({ repeated = false, ...message }, words) =>
+  expect(endWords({ ...message, stats: { ...stats, repeated } })).toBe(words),
+);

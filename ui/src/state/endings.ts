@@ -5,14 +5,17 @@ export function endWords({
   state,
   text,
   thinking,
-}: Pick<Message, "state" | "text" | "thinking">): string | null {
+  stats,
+}: Pick<Message, "state" | "text" | "thinking" | "stats">): string | null {
   switch (state) {
     case "interrupted":
       return "Goldcrest closed before this answer was finished.";
     case "stopped":
       return "Stopped.";
     case "limit":
-      return "The answer reached its length limit.";
+      return stats?.repeated
+        ? "Stopped: it was repeating itself."
+        : "The answer reached its length limit.";
     case "failed":
       return "The answer failed.";
     case "done":

@@ -439,6 +439,7 @@ mod tests {
                 tokens: 23,
                 thinking_tokens: 7,
                 thinking_cut: None,
+                repeated: false,
                 first_token_ms: 1235.0,
                 tokens_per_second: 16.25,
                 read_per_second: 84.5,

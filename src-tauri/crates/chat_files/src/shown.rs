@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use jiff::tz::TimeZone;
+use serde::Deserialize;
 use store::{MessageRecord, MessageState, WholeChat};
 
 use crate::dates::{day, moment};
@@ -62,6 +63,7 @@ pub(crate) fn ending(message: &MessageRecord) -> Option<&str> {
     match message.state {
         MessageState::Done => None,
         MessageState::Stopped => Some("Stopped."),
+        MessageState::Limit if has_repeated(message) => Some("Stopped: it was repeating itself."),
         MessageState::Limit => Some("The answer reached its length limit."),
         MessageState::Interrupted | MessageState::Writing => {
             Some("Goldcrest closed before this answer was finished.")
@@ -71,6 +73,17 @@ pub(crate) fn ending(message: &MessageRecord) -> Option<&str> {
             Some(error.map_or("The answer failed.", |error| &error.message))
         }
     }
+}
+
+fn has_repeated(message: &MessageRecord) -> bool {
+    #[derive(Deserialize)]
+    struct End {
+        #[serde(default)]
+        repeated: bool,
+    }
+    let end = (message.stats.as_deref())
+        .and_then(|stats| serde_json::from_str::<End>(stats.get()).ok());
+    end.is_some_and(|end| end.repeated)
 }
 
 /// Thought for 12 s, in the words of the window.

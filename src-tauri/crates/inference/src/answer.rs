@@ -36,6 +36,8 @@ pub enum StopReason {
     MaxTokens,
     /// The context is full.
     ContextFull,
+    /// The answer repeated itself.
+    Repetition,
     /// The cancel flag was set.
     Cancelled,
 }
@@ -72,6 +74,9 @@ pub struct Stats {
     pub thinking_tokens: usize,
     /// Reason for ending the thinking early; `None` if the model ended it, or did not think.
     pub thinking_cut: Option<ThinkingCut>,
+    /// True if it was stopped because it repeated itself.
+    #[serde(default)]
+    pub repeated: bool,
     /// Time from the start to the first token, in milliseconds.
     pub first_token_ms: f64,
     /// Tokens generated per second, the first one not counted.

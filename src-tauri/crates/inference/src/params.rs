@@ -100,6 +100,8 @@ pub struct GenerateParams {
     /// Speculative decoding by prompt lookup: text that repeats the context is drafted from it and verified several
     /// tokens at once, where measurement shows a gain. The answer is the same either way.
     pub lookup: bool,
+    /// True if an answer that repeats itself is stopped.
+    pub stops_repetition: bool,
 }
 
 #[cfg(test)]

@@ -113,6 +113,7 @@ export const stats: AnswerStats = {
   tokens: 412,
   thinkingTokens: 138,
   thinkingCut: null,
+  repeated: false,
   firstTokenMs: 312,
   tokensPerSecond: 23.4,
   readPerSecond: 184,

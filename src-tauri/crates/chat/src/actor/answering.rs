@@ -281,7 +281,9 @@ impl ChatActor {
 fn state_of(finish: &GeneratedAnswer, cancelled: MessageState) -> MessageState {
     match finish.reason {
         StopReason::EndOfTurn => MessageState::Done,
-        StopReason::MaxTokens | StopReason::ContextFull => MessageState::Limit,
+        StopReason::MaxTokens | StopReason::ContextFull | StopReason::Repetition => {
+            MessageState::Limit
+        }
         StopReason::Cancelled => cancelled,
     }
 }

@@ -150,6 +150,7 @@ impl ChatActor {
             thinking_budget: settings.thinking_budget.map(|tokens| tokens as usize),
             goes_on: false,
             lookup: settings.lookup,
+            stops_repetition: true,
         }
     }
 }

@@ -56,6 +56,7 @@ fn a_message_has_a_value_for_every_field() {
             tokens: 23,
             thinking_tokens: 7,
             thinking_cut: Some(ThinkingCut::AnswerNow),
+            repeated: false,
             first_token_ms: 1235.5,
             tokens_per_second: 16.25,
             read_per_second: 84.5,
@@ -102,7 +103,7 @@ fn a_message_has_a_value_for_every_field() {
         "length": "shorter",
         "state": "failed",
         "stats": {
-            "promptTokens": 101, "cachedTokens": 40, "tokens": 23, "thinkingTokens": 7, "thinkingCut": "answer-now",
+            "promptTokens": 101, "cachedTokens": 40, "tokens": 23, "thinkingTokens": 7, "thinkingCut": "answer-now", "repeated": false,
             "firstTokenMs": 1235.5,
             "tokensPerSecond": 16.25, "readPerSecond": 84.5, "draftedTokens": 6, "acceptedTokens": 5, "seed": 77,
             "model": "Mine", "device": "CPU",

@@ -8,6 +8,7 @@ use inference::{Event, Finished, GenerateParams, Part, Prompt, Signals, Stats, S
 use crate::model::error::DeviceError;
 use crate::model::evaluate::Pass;
 use crate::run::random::random_seed;
+use crate::run::repetition::Repetition;
 use crate::run::sampler::{Sampler, suppress};
 use crate::run::session::Session;
 use crate::run::speculative::Speculator;
@@ -131,6 +132,7 @@ impl Generator<'_> {
         let mut on_device = !lookup && self.session.samples_on_device(&sampler)?;
         let mut thinking =
             ThinkingEnd::new(self.tokenizer, params.thinking_budget, signals.answer_now);
+        let mut repetition = params.stops_repetition.then(Repetition::new);
         let mut sampled = None;
         let reason = loop {
             if stats.tokens >= max_tokens {
@@ -179,11 +181,13 @@ impl Generator<'_> {
                 part = Part::Control;
             }
             stats.thinking_tokens += usize::from(part == Part::Thinking);
-            on_event(Event::Token {
-                id,
-                piece: text.push(id),
-                part,
-            });
+            let piece = text.push(id);
+            let repeats = repetition.as_mut().is_some_and(|it| it.push(id, piece));
+            on_event(Event::Token { id, piece, part });
+            if repeats {
+                stats.repeated = true;
+                break StopReason::Repetition;
+            }
             if recent.len() >= self.context {
                 break StopReason::ContextFull;
             }

@@ -4,6 +4,7 @@ pub mod costs;
 pub mod generate;
 pub mod kv_blocks;
 pub mod random;
+mod repetition;
 pub mod sampler;
 #[cfg(test)]
 pub mod scripted;
