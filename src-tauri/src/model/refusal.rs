@@ -32,7 +32,11 @@ pub fn of(choice: &ModelChoice, error: &OpenError) -> Failure {
 fn said(error: &OpenError) -> String {
     match error {
         OpenError::Config(ConfigError::Architecture(kind)) => {
-            format!("is {}. Goldcrest runs {} files", engine::model_kind(kind), engine::runnable())
+            format!(
+                "is {}. Goldcrest runs {} files",
+                engine::model_kind(kind),
+                engine::runnable()
+            )
         }
         OpenError::Gguf(GgufError::NotGguf) => "is not a GGUF file".into(),
         OpenError::Gguf(GgufError::Io(error)) => format!("cannot be read: {}", error.kind()),

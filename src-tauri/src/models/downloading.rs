@@ -5,7 +5,7 @@ use std::mem;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use ::models::{DownloadState, FileStamp, FoundFile, KnownModel, ModelPlace, ModelSearch};
+use ::models::{DownloadState, FileStamp, FoundFile, KnownModel, ModelPlace, ModelSearch, Refusal};
 use chat::{Failure, ModelChoice, ModelStatus};
 use download::{
     AddressError, Destination, Download, DownloadEvent, DownloadRequest, HUB, Places,
@@ -400,11 +400,17 @@ impl Library {
             let path = file.display();
             let found = match search.file(&file, place) {
                 Some(FoundFile {
-                    header: Err(Refusal { reason, foreign: Some(_) }),
+                    header:
+                        Err(Refusal {
+                            reason,
+                            foreign: Some(_),
+                        }),
                     ..
                 }) => Err(format!("It is in {path}. {reason}")),
                 Some(found) => Ok(found),
-                None => Err(format!("It is in {path}, but it is not a model for chats.")),
+                None => Err(format!(
+                    "It is in {path}, but Goldcrest cannot run it: it is not a model for chats."
+                )),
             };
             let stamp = FileStamp::of(&file).ok();
             ArrivedFile { found, stamp }

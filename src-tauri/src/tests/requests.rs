@@ -415,6 +415,7 @@ fn second_turn(today: jiff::civil::Date) -> Asked {
             thinking_budget: Some(77),
             goes_on: false,
             lookup: false,
+            stops_repetition: true,
         },
     }
 }

@@ -849,8 +849,10 @@ export type ModelInfo = {
 
 /**  Everything on the models page. */
 export type ModelList = {
-	/**  The models: official files, known ones to download, other files by their last use and size, the demo model, and
-	 *  files that do not run. */
+	/**
+	 *  The models: official files, known ones to download, other files by their last use and size, the demo model, and
+	 *  files that do not run.
+	 */
 	entries: ModelEntry[],
 	/**  True while folders are being searched. */
 	scanning: boolean,
@@ -1234,7 +1236,7 @@ export type Stats = {
 	/**  Reason for ending the thinking early; `None` if the model ended it, or did not think. */
 	thinkingCut: ThinkingCut | null,
 	/**  True if it was stopped because it repeated itself. */
-	repeated: boolean,
+	repeated?: boolean,
 	/**  Time from the start to the first token, in milliseconds. */
 	firstTokenMs: number,
 	/**  Tokens generated per second, the first one not counted. */

@@ -81,8 +81,8 @@ fn has_repeated(message: &MessageRecord) -> bool {
         #[serde(default)]
         repeated: bool,
     }
-    let end = (message.stats.as_deref())
-        .and_then(|stats| serde_json::from_str::<End>(stats.get()).ok());
+    let end =
+        (message.stats.as_deref()).and_then(|stats| serde_json::from_str::<End>(stats.get()).ok());
     end.is_some_and(|end| end.repeated)
 }
 

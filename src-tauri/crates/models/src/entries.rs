@@ -169,8 +169,11 @@ impl EntrySources<'_> {
         let own_licence = || header.ok().and_then(|header| header.licence.clone());
         let own_source = || header.ok().and_then(|header| header.source.clone());
         let foreign = (file.header.as_ref().err()).and_then(|refusal| refusal.foreign.as_ref());
-        let label = |of_header: fn(&ModelHeader) -> &String, of_label: fn(&FileLabel) -> &String| {
-            (header.ok().map(of_header)).or(foreign.map(of_label)).cloned()
+        let label = |of_header: fn(&ModelHeader) -> &String,
+                     of_label: fn(&FileLabel) -> &String| {
+            (header.ok().map(of_header))
+                .or(foreign.map(of_label))
+                .cloned()
         };
         let named = || label(|it| &it.name, |it| &it.name).unwrap_or_else(|| file_stem(&file.path));
         ModelEntry {

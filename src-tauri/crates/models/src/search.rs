@@ -306,12 +306,14 @@ fn read_header(path: &Path) -> io::Result<HeaderRead> {
         Err(OpenError::Config(ConfigError::Architecture(name))) if name == "clip" => {
             HeaderRead::Other
         }
-        Err(OpenError::Config(ConfigError::Architecture(name))) => {
-            HeaderRead::Unsound(Refusal {
-                reason: format!("This is {}. Goldcrest runs {} files.", model_kind(&name), runnable()),
-                foreign: FileLabel::open(path).ok(),
-            })
-        }
+        Err(OpenError::Config(ConfigError::Architecture(name))) => HeaderRead::Unsound(Refusal {
+            reason: format!(
+                "This is {}. Goldcrest runs {} files.",
+                model_kind(&name),
+                runnable()
+            ),
+            foreign: FileLabel::open(path).ok(),
+        }),
         // Before the architecture is read, only the name shows what a truncated file was to be.
         Err(OpenError::Gguf(_)) if !is_named_smollm3(path) => HeaderRead::Other,
         Err(error) => HeaderRead::Unsound(format!("It cannot be opened: {error}.").into()),

@@ -70,9 +70,6 @@ mod tests {
         ] {
             assert_eq!(model_kind(architecture), kind);
         }
-        assert_eq!(
-            runnable(),
-            "SmolLM3, SmolLM2, Llama 3, Qwen 2.5 and Qwen 3"
-        );
+        assert_eq!(runnable(), "SmolLM3, SmolLM2, Llama 3, Qwen 2.5 and Qwen 3");
     }
 }

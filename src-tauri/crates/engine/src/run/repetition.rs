@@ -50,7 +50,11 @@ impl Repetition {
         let mut repeats = false;
         for run in RUN.take_while(|run| *run <= at) {
             let equal = &mut self.equal[run];
-            *equal = if self.ids[at - run] == id { *equal + 1 } else { 0 };
+            *equal = if self.ids[at - run] == id {
+                *equal + 1
+            } else {
+                0
+            };
             repeats |= *equal >= (runs - 1) * run;
         }
         repeats
@@ -164,7 +168,8 @@ mod tests {
 
     #[test]
     fn a_chorus_and_a_list_are_no_repetition() {
-        let verse = |n: usize| format!("{n} green bottles hanging on the wall,\nAnd if one falls,\n");
+        let verse =
+            |n: usize| format!("{n} green bottles hanging on the wall,\nAnd if one falls,\n");
         let song: String = (1..40).rev().map(verse).collect();
         assert_eq!(stopped_after(&song), None);
         let list: String = (1..60)

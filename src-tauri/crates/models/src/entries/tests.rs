@@ -258,7 +258,10 @@ fn downloads_are_shown_with_their_models_and_typed_addresses_on_their_own() {
     sources.add("/copy.gguf", bytes, ModelPlace::Downloads);
     let entries = sources.entries();
     assert_eq!(entries[0].download.as_ref(), Some(&state));
-    assert!(entries.iter().any(|it| it.id == "/copy.gguf"), "a copy beside it");
+    assert!(
+        entries.iter().any(|it| it.id == "/copy.gguf"),
+        "a copy beside it"
+    );
     let typed = entries.iter().find(|it| it.id == url).expect("listed");
     assert_eq!((typed.name.as_str(), typed.bytes), ("Mine-Q8_0", 10));
     assert_eq!(typed.address.as_deref(), Some(url));
@@ -287,7 +290,13 @@ fn a_file_that_cannot_be_opened_has_its_problem_and_no_forecast_and_the_demo_mod
 fn the_official_file_is_first_then_what_was_opened_last_then_the_largest() {
     let mut sources = Sources::new();
     let known = sources.known();
-    let paths = ["/old.gguf", "/small.gguf", "/large.gguf", "/new.gguf", "/foreign.gguf"];
+    let paths = [
+        "/old.gguf",
+        "/small.gguf",
+        "/large.gguf",
+        "/new.gguf",
+        "/foreign.gguf",
+    ];
     let stamps: Vec<_> = (1u64..)
         .zip(paths)
         .map(|(bytes, path)| sources.add(path, bytes, ModelPlace::Downloads))

@@ -273,7 +273,10 @@ fn a_header_that_could_not_be_read_is_read_again() {
     let search = ModelSearch::default();
     let away = home.path().join("away");
     fs::rename(&path, &away).expect("moved");
-    let HeaderRead::Unsound(Refusal { reason: problem, .. }) = search.header(&path, &stamp) else {
+    let HeaderRead::Unsound(Refusal {
+        reason: problem, ..
+    }) = search.header(&path, &stamp)
+    else {
         panic!("it is not there");
     };
     assert!(problem.starts_with("It could not be read: "), "{problem}");
@@ -401,7 +404,11 @@ fn a_part_that_is_missing_is_named_and_one_that_comes_is_seen() {
         fs::remove_file(&parts[missing]).expect("removed");
         let files = list();
         assert_eq!(files.len(), 1, "{:?}", names(&files));
-        let problem = &files[0].header.as_ref().expect_err("a part is missing").reason;
+        let problem = &files[0]
+            .header
+            .as_ref()
+            .expect_err("a part is missing")
+            .reason;
         let name = format!("`SmolLM3-0000{}-of-00002.gguf`", missing + 1);
         assert!(problem.contains(&name), "{problem}");
         fs::write(&parts[missing], bytes).expect("written");
