@@ -5,7 +5,9 @@ use std::mem;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use ::models::{DownloadState, FileStamp, FoundFile, KnownModel, ModelPlace, ModelSearch, Refusal};
+use ::models::{
+    DownloadState, FileStamp, FoundFile, KnownModel, ModelPlace, ModelSearch, Unusable,
+};
 use chat::{Failure, ModelChoice, ModelStatus};
 use download::{
     AddressError, Destination, Download, DownloadEvent, DownloadRequest, HUB, Places,
@@ -401,7 +403,7 @@ impl Library {
             let found = match search.file(&file, place) {
                 Some(FoundFile {
                     header:
-                        Err(Refusal {
+                        Err(Unusable {
                             reason,
                             foreign: Some(_),
                         }),

@@ -28,7 +28,7 @@ pub struct FoundFile {
     /// Number of its drive in this session; 0 if drives have none.
     pub drive: u64,
     /// Its header, or the reason why it cannot be opened.
-    pub header: Result<ModelHeader, Refusal>,
+    pub header: Result<ModelHeader, Unusable>,
 }
 
 impl FoundFile {
@@ -40,16 +40,16 @@ impl FoundFile {
 
 /// The reason why a file cannot be opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refusal {
+pub struct Unusable {
     /// The reason, in sentences.
     pub reason: String,
     /// The label of a model whose architecture does not run here.
     pub foreign: Option<FileLabel>,
 }
 
-impl From<String> for Refusal {
-    fn from(reason: String) -> Refusal {
-        Refusal {
+impl From<String> for Unusable {
+    fn from(reason: String) -> Unusable {
+        Unusable {
             reason,
             foreign: None,
         }
@@ -92,7 +92,7 @@ enum HeaderRead {
     /// A model that runs.
     Sound(Box<ModelHeader>),
     /// A model that does not run, or a file with the name of one, with the reason why it cannot be opened.
-    Unsound(Refusal),
+    Unsound(Unusable),
     /// Something else.
     Other,
 }
@@ -306,7 +306,7 @@ fn read_header(path: &Path) -> io::Result<HeaderRead> {
         Err(OpenError::Config(ConfigError::Architecture(name))) if name == "clip" => {
             HeaderRead::Other
         }
-        Err(OpenError::Config(ConfigError::Architecture(name))) => HeaderRead::Unsound(Refusal {
+        Err(OpenError::Config(ConfigError::Architecture(name))) => HeaderRead::Unsound(Unusable {
             reason: format!(
                 "This is {}. Goldcrest runs {} files.",
                 model_kind(&name),

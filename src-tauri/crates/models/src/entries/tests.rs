@@ -4,7 +4,7 @@ use engine::{FileLabel, LoadOptions, ModelHeader};
 
 use super::*;
 use crate::facts::WritingRate;
-use crate::search::Refusal;
+use crate::search::Unusable;
 use crate::stamp::FileStamp;
 use crate::wire::Fit;
 
@@ -304,7 +304,7 @@ fn the_official_file_is_first_then_what_was_opened_last_then_the_largest() {
     for at in [0, 3] {
         sources.facts.open(&stamps[at], Path::new(paths[at]));
     }
-    sources.found[4].header = Err(Refusal {
+    sources.found[4].header = Err(Unusable {
         reason: "This is a Gemma 3 model.".to_owned(),
         foreign: Some(FileLabel {
             name: "Gemma".to_owned(),

@@ -273,7 +273,7 @@ fn a_header_that_could_not_be_read_is_read_again() {
     let search = ModelSearch::default();
     let away = home.path().join("away");
     fs::rename(&path, &away).expect("moved");
-    let HeaderRead::Unsound(Refusal {
+    let HeaderRead::Unsound(Unusable {
         reason: problem, ..
     }) = search.header(&path, &stamp)
     else {
