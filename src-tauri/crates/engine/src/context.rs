@@ -108,7 +108,7 @@ impl Context {
         length: usize,
         room: Option<usize>,
     ) -> Context {
-        let trained = config.context;
+        let trained = config.without_window.unwrap_or(config.context);
         let cut = |because: &str| {
             let used = count(length);
             match options.context {
@@ -129,11 +129,15 @@ impl Context {
             None
         } else if room.is_some_and(|room| room <= length) {
             Some(cut("more do not fit in the free memory."))
-        } else if options.context.is_none() {
+        } else if options.context.is_none() && length < config.context {
             Some(cut("more would take over half of the free memory."))
+        } else if config.without_window.is_some() {
+            Some(cut(
+                "the attention of this model reaches no further back (sliding window).",
+            ))
         } else if config.needs_yarn(length) {
             Some(cut(
-                "this is the most that the model supports, twice what it was trained for.",
+                "the model supports no more, which is already longer than it was trained for.",
             ))
         } else {
             Some(cut("the model supports no more."))

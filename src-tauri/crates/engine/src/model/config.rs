@@ -52,10 +52,10 @@ pub struct Config {
     pub architecture: &'static Architecture,
     /// Dimensions.
     pub shape: Shape,
-    /// Context length that the model was trained for, in tokens; that of its sliding window where it has a shorter one.
+    /// Context length in tokens that the model was trained for; that of its sliding window where that is shorter.
     pub context: usize,
-    /// True if a sliding window limits the context.
-    pub has_window: bool,
+    /// Context length that it was trained for, where a sliding window limits it.
+    pub without_window: Option<usize>,
     /// Rotary position embedding.
     pub rope: Rope,
 }
@@ -67,7 +67,7 @@ impl Config {
             architecture: &SMOLLM3,
             shape: Shape::SMOLLM3_3B,
             context: 65_536,
-            has_window: false,
+            without_window: None,
             rope: Rope {
                 theta: 5e6,
                 scaling: Scaling::Linear { factor: 1.0 },
@@ -160,7 +160,7 @@ impl Config {
         Ok(Config {
             architecture,
             context: window.unwrap_or(context),
-            has_window: window.is_some(),
+            without_window: window.map(|_| context),
             rope: rope(&keys, rotary)?,
             shape,
         })
@@ -170,7 +170,7 @@ impl Config {
     /// with another kind of scaling sets its own limit.
     pub fn longest_context(&self) -> usize {
         match &self.rope.scaling {
-            _ if self.has_window => self.context,
+            _ if self.without_window.is_some() => self.context,
             Scaling::Linear { factor: 1.0 } => {
                 let factor = self.architecture.yarn_factor.unwrap_or(1);
                 self.context.saturating_mul(factor)

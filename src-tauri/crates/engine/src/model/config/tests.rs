@@ -151,14 +151,13 @@ fn keys_that_change_the_model_are_named() {
 
 #[test]
 fn a_sliding_window_limits_the_context() {
-    for (window, expected, has_window) in [(256, 256, true), (4096, 1024, false)] {
+    for (window, expected, without_window) in [(256, 256, Some(1024)), (4096, 1024, None)] {
         let key = ("attention.sliding_window", Field::U32(window));
         let config = Config::from_gguf(&gguf("qwen2", &[key], &tensors(&QWEN2))).expect("sound");
-        assert_eq!((config.context, config.has_window), (expected, has_window));
-        assert_eq!(
-            config.longest_context(),
-            if has_window { 256 } else { 4096 }
-        );
+        assert_eq!(config.context, expected);
+        assert_eq!(config.without_window, without_window);
+        let longest = without_window.map_or(4096, |_| 256);
+        assert_eq!(config.longest_context(), longest);
     }
 }
 
