@@ -359,7 +359,7 @@ fn tokenizer_json_beside_the_model() {
     let foreign = json(serde_json::json!([])).replace("{1,3}", "+");
     assert!(matches!(
         Tokenizer::from_json(foreign.as_bytes()),
-        Err(TokenizerError::Split(_))
+        Err(TokenizerError::Json(_))
     ));
     assert!(matches!(
         Tokenizer::from_json(b"{"),

@@ -1,4 +1,4 @@
-//! Type of each tensor: llama.cpp's choice for SmolLM3 (`llama-quant.cpp`, without an importance matrix).
+//! Type of each tensor: llama.cpp's choice for these architectures (`llama-quant.cpp`, without an importance matrix).
 
 use std::fmt;
 use std::str::FromStr;

@@ -56,6 +56,7 @@ pub(crate) fn open(path: &Path) -> Result<FloatModel, QuantizeError> {
             dims: info.dims.clone(),
             file: info.part,
             start: info.data.start as u64,
+            computed: None,
             order: RowOrder::Same,
         })
     });

@@ -1,4 +1,4 @@
-//! SmolLM3 in floats to a quantised GGUF.
+//! A model in floats to a quantised GGUF.
 //!
 //! [`quantize`] reads a GGUF in F32, F16 or BF16, or a Hugging Face folder with safetensors, and writes a GGUF with
 //! llama.cpp's mix of block types for the file type that was asked for. It works on chunks of rows: memory does not

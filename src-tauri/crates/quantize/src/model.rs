@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use engine::gguf::write::{self, Field};
+use engine::model::architecture::{Presence, RotaryPairs};
 use engine::{Config, Gguf};
 use half::{bf16, f16};
 use kernels::{BlockType, read_exact_at};
@@ -45,6 +46,8 @@ pub(crate) struct FloatTensor {
     pub(crate) file: usize,
     /// Offset of its data there.
     pub(crate) start: u64,
+    /// Its values, if they are computed and no file holds them.
+    pub(crate) computed: Option<Vec<f32>>,
     /// Order of its rows there.
     pub(crate) order: RowOrder,
 }
@@ -87,15 +90,21 @@ pub(crate) struct ModelTensor {
 pub(crate) fn model_tensors(config: &Config) -> Vec<ModelTensor> {
     let (e, f) = (config.shape.embedding, config.shape.feed_forward);
     let (h, k) = (config.shape.q_width(), config.shape.kv_width());
-    let halves = RowOrder::Halves {
-        head_dim: config.shape.head_dim,
+    let d = config.shape.head_dim;
+    let rotated = match config.architecture.pairs {
+        RotaryPairs::Interleaved => RowOrder::Halves { head_dim: d },
+        RotaryPairs::Halves => RowOrder::Same,
     };
-    let tensor = |gguf: &str, hf: &str, rows, cols, order| ModelTensor {
-        gguf: format!("{gguf}.weight"),
-        hf: format!("model.{hf}.weight"),
-        rows,
-        cols,
-        order,
+    let tensor = |gguf: &str, hf: &str, rows, cols, order| {
+        let is_named = [gguf, hf].iter().all(|name| name.ends_with(".bias"));
+        let suffix = if is_named { "" } else { ".weight" };
+        ModelTensor {
+            gguf: format!("{gguf}{suffix}"),
+            hf: format!("model.{hf}{suffix}"),
+            rows,
+            cols,
+            order,
+        }
     };
     let same = RowOrder::Same;
     let mut all = vec![
@@ -105,8 +114,8 @@ pub(crate) fn model_tensors(config: &Config) -> Vec<ModelTensor> {
     for layer in 0..config.shape.layers {
         let parts = [
             ("attn_norm", "input_layernorm", 1, e, same),
-            ("attn_q", "self_attn.q_proj", h, e, halves),
-            ("attn_k", "self_attn.k_proj", k, e, halves),
+            ("attn_q", "self_attn.q_proj", h, e, rotated),
+            ("attn_k", "self_attn.k_proj", k, e, rotated),
             ("attn_v", "self_attn.v_proj", k, e, same),
             ("attn_output", "self_attn.o_proj", e, h, same),
             ("ffn_norm", "post_attention_layernorm", 1, e, same),
@@ -114,6 +123,23 @@ pub(crate) fn model_tensors(config: &Config) -> Vec<ModelTensor> {
             ("ffn_up", "mlp.up_proj", f, e, same),
             ("ffn_down", "mlp.down_proj", e, f, same),
         ];
+        let biases = [
+            ("attn_q.bias", "self_attn.q_proj.bias", 1, h, same),
+            ("attn_k.bias", "self_attn.k_proj.bias", 1, k, same),
+            ("attn_v.bias", "self_attn.v_proj.bias", 1, k, same),
+        ];
+        let norms = [
+            ("attn_q_norm", "self_attn.q_norm", 1, d, same),
+            ("attn_k_norm", "self_attn.k_norm", 1, d, same),
+        ];
+        let required = |presence, parts| {
+            let is_required = presence == Presence::Required;
+            is_required.then_some(parts).into_iter().flatten()
+        };
+        let parts = parts
+            .into_iter()
+            .chain(required(config.architecture.qkv_bias, biases.to_vec()))
+            .chain(required(config.architecture.head_norms, norms.to_vec()));
         all.extend(parts.map(|(gguf, hf, rows, cols, order)| {
             let (gguf, hf) = (
                 format!("blk.{layer}.{gguf}"),
@@ -184,6 +210,9 @@ impl FloatModel {
         tensor: &FloatTensor,
         rows: Range<usize>,
     ) -> Result<Vec<f32>, QuantizeError> {
+        if let Some(values) = &tensor.computed {
+            return Ok(values.clone());
+        }
         let input = &self.files[tensor.file];
         let fail =
             |problem: String| QuantizeError::tensor(&input.path, &tensor.source_name, problem);

@@ -263,6 +263,11 @@ impl Tokenizer {
         self.pieces.len()
     }
 
+    /// Name of the split into words, as `tokenizer.ggml.pre` has it.
+    pub fn split_name(&self) -> &'static str {
+        self.split.names[0]
+    }
+
     pub(crate) fn specials(&self) -> &Specials {
         &self.specials
     }

@@ -1,33 +1,37 @@
 //! `config.json`: the model's dimensions.
 
+use std::f64::consts::PI;
 use std::path::Path;
 
 use engine::gguf::write::Field;
+use engine::model::architecture::{ARCHITECTURES, Architecture, LLAMA, SMOLLM3};
 use serde_json::Value;
 
 use super::json::{JsonFile, number};
 use crate::error::QuantizeError;
 
+/// The `rope_type` of Llama 3.1 and later.
+const LLAMA_3_SCALING: &str = "llama3";
 /// Flags of variants that the engine does not run.
 const VARIANTS: [&str; 3] = ["attention_bias", "mlp_bias", "use_sliding_window"];
 
 /// A checked `config.json`.
 pub(super) struct ConfigJson {
     pub(super) file: JsonFile,
+    pub(super) architecture: &'static Architecture,
 }
 
 impl ConfigJson {
     pub(super) fn read(folder: &Path) -> Result<ConfigJson, QuantizeError> {
         let file = JsonFile::read(&folder.join("config.json"))?;
         let model_type = file.get("model_type").and_then(Value::as_str);
-        if model_type != Some("smollm3") {
-            let found = model_type.unwrap_or("(none)");
-            let problem = format!(
-                "is `{}`; `smollm3` is supported",
-                engine::gguf::quote(found)
-            );
-            return Err(file.fail("model_type", problem));
-        }
+        let model_type = model_type.unwrap_or("(none)");
+        // transformers has the names of GGUF.
+        let Some(architecture) = Architecture::named(model_type) else {
+            let found = engine::gguf::quote(model_type);
+            let known = ARCHITECTURES.map(|it| format!("`{}`", it.name)).join(", ");
+            return Err(file.fail("model_type", format!("is `{found}`; {known} are supported")));
+        };
         if file.get("quantization_config").is_some() {
             return Err(file.fail(
                 "quantization_config",
@@ -45,8 +49,10 @@ impl ConfigJson {
                 return Err(file.fail("hidden_act", format!("is {value}; \"silu\" is supported")));
             }
         }
-        let config = ConfigJson { file };
-        config.check_rotated_layers()?;
+        let config = ConfigJson { file, architecture };
+        if architecture == &SMOLLM3 {
+            config.check_rotated_layers()?;
+        }
         Ok(config)
     }
 
@@ -79,9 +85,10 @@ impl ConfigJson {
         Err(self.file.fail(LIST, problem))
     }
 
-    /// Returns whether the head is the embedding; transformers' default for SmolLM3.
+    /// Returns whether the head is the embedding, by default as in transformers.
     pub(super) fn ties_embeddings(&self) -> Result<bool, QuantizeError> {
-        self.file.flag("tie_word_embeddings", true)
+        let default = self.architecture == &SMOLLM3;
+        self.file.flag("tie_word_embeddings", default)
     }
 
     /// Returns the size of the embedding table.
@@ -89,10 +96,10 @@ impl ConfigJson {
         Ok(self.file.count("vocab_size")? as usize)
     }
 
-    /// Returns the `smollm3.*` metadata.
+    /// Returns the metadata of the architecture.
     pub(super) fn fields(&self) -> Result<Vec<(String, Field)>, QuantizeError> {
         let file = &self.file;
-        let key = |key: &str| format!("smollm3.{key}");
+        let key = |key: &str| format!("{}.{key}", self.architecture.name);
         let count = |gguf: &str, json: &str| Ok((key(gguf), Field::U32(file.count(json)?)));
         let heads = file.count("num_attention_heads")?;
         let mut fields = vec![
@@ -124,19 +131,15 @@ impl ConfigJson {
         Ok(fields)
     }
 
-    /// Reads the rotary embedding: `rope_theta` beside `rope_scaling`, or both in `rope_parameters` in newer files.
+    /// Reads the rotary embedding.
     fn rope(&self) -> Result<Vec<(String, Field)>, QuantizeError> {
         let file = &self.file;
-        let (name, scaling) = ["rope_parameters", "rope_scaling"]
-            .into_iter()
-            .find_map(|name| Some((name, file.get(name)?)))
-            .unwrap_or(("rope_scaling", &Value::Null));
+        let (name, scaling) = self.rope_scaling();
         let get = |key: &str| scaling.get(key).filter(|value| !value.is_null());
         let mut fields = Vec::new();
-        let mut add = |key: &str, field| fields.push((format!("smollm3.rope.{key}"), field));
-        let theta = file.get("rope_theta").or_else(|| get("rope_theta"));
-        let theta = theta.ok_or_else(|| file.fail("rope_theta", "is missing"))?;
-        let theta = number(theta).ok_or_else(|| file.fail("rope_theta", "is not a number"))?;
+        let prefix = self.architecture.name;
+        let mut add = |key: &str, field| fields.push((format!("{prefix}.rope.{key}"), field));
+        let theta = self.theta()?;
         if file
             .get("partial_rotary_factor")
             .or_else(|| get("partial_rotary_factor"))
@@ -147,11 +150,10 @@ impl ConfigJson {
                 "is not 1; such models are not supported",
             ));
         }
-        let kind = get("rope_type")
-            .or_else(|| get("type"))
-            .and_then(Value::as_str);
-        match kind.unwrap_or("default") {
+        match self.rope_type() {
             "default" => {}
+            // Its factors are a tensor.
+            LLAMA_3_SCALING if self.architecture == &LLAMA => {}
             kind @ ("linear" | "yarn") => {
                 let factor = get("factor").and_then(number);
                 let factor = factor.ok_or_else(|| {
@@ -182,14 +184,78 @@ impl ConfigJson {
                 }
             }
             other => {
-                let problem = format!(
-                    "is `{}`; `linear` and `yarn` are supported",
-                    engine::gguf::quote(other)
-                );
+                let own = if self.architecture == &LLAMA {
+                    "`linear`, `yarn` and `llama3`"
+                } else {
+                    "`linear` and `yarn`"
+                };
+                let problem = format!("is `{}`; {own} are supported", engine::gguf::quote(other));
                 return Err(file.fail(&format!("{name}.rope_type"), problem));
             }
         }
         add("freq_base", Field::F32(theta));
         Ok(fields)
+    }
+
+    /// Returns `rope_parameters` of newer files, else `rope_scaling`, with its name.
+    fn rope_scaling(&self) -> (&'static str, &Value) {
+        ["rope_parameters", "rope_scaling"]
+            .into_iter()
+            .find_map(|name| Some((name, self.file.get(name)?)))
+            .unwrap_or(("rope_scaling", &Value::Null))
+    }
+
+    fn rope_type(&self) -> &str {
+        let (_, scaling) = self.rope_scaling();
+        let kind = ["rope_type", "type"]
+            .into_iter()
+            .find_map(|key| scaling.get(key)?.as_str());
+        kind.unwrap_or("default")
+    }
+
+    /// Returns the base of the rotary frequencies: beside the scaling, or in it.
+    fn theta(&self) -> Result<f32, QuantizeError> {
+        let (_, scaling) = self.rope_scaling();
+        let theta = self.file.get("rope_theta");
+        let theta = theta.or_else(|| scaling.get("rope_theta").filter(|it| !it.is_null()));
+        let theta = theta.ok_or_else(|| self.file.fail("rope_theta", "is missing"))?;
+        number(theta).ok_or_else(|| self.file.fail("rope_theta", "is not a number"))
+    }
+
+    /// Returns the divisors of the `rotary / 2` frequencies that Llama 3.1 and later have: 1 for short wavelengths, the
+    /// factor for long ones, and what is smooth between. Source: transformers, `_compute_llama3_parameters`.
+    pub(super) fn frequency_divisors(
+        &self,
+        rotary: usize,
+    ) -> Result<Option<Vec<f32>>, QuantizeError> {
+        if self.architecture != &LLAMA || self.rope_type() != LLAMA_3_SCALING {
+            return Ok(None);
+        }
+        let (name, scaling) = self.rope_scaling();
+        let number = |key: &str| {
+            let value = scaling.get(key).and_then(Value::as_f64);
+            let value = value.filter(|value| *value > 0.0);
+            let problem = "is missing or not a positive number";
+            value.ok_or_else(|| self.file.fail(&format!("{name}.{key}"), problem))
+        };
+        let (factor, context) = (
+            number("factor")?,
+            number("original_max_position_embeddings")?,
+        );
+        let (low, high) = (number("low_freq_factor")?, number("high_freq_factor")?);
+        if high <= low {
+            let key = format!("{name}.high_freq_factor");
+            return Err(self.file.fail(&key, "is not above low_freq_factor"));
+        }
+        let theta = f64::from(self.theta()?);
+        let divisor = |pair: usize| {
+            let exponent = 2.0 * pair as f64 / rotary as f64;
+            let turns = context / (2.0 * PI * theta.powf(exponent));
+            let smooth = ((turns - low) / (high - low)).clamp(0.0, 1.0);
+            1.0 / ((1.0 - smooth) / factor + smooth)
+        };
+        #[expect(clippy::cast_possible_truncation, reason = "GGUF stores these as f32")]
+        let divisors = (0..rotary / 2).map(|pair| divisor(pair) as f32);
+        Ok(Some(divisors.collect()))
     }
 }

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use engine::Tokenizer;
 use engine::gguf::write::Field;
+use engine::model::architecture::SMOLLM3;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -17,9 +18,6 @@ const NORMAL: i32 = 1;
 const CONTROL: i32 = 3;
 const USER_DEFINED: i32 = 4;
 const UNUSED: i32 = 5;
-
-/// The split into words, by the name that llama.cpp gives it for SmolLM3: Llama 3's, without a first token.
-const SPLIT: &str = "smaug-bpe";
 
 /// Far above every published vocabulary; the engine reads no more.
 const MOST_TOKENS: usize = 1 << 20;
@@ -73,8 +71,15 @@ pub(super) fn fields(
 ) -> Result<Vec<(String, Field)>, QuantizeError> {
     let path = folder.join("tokenizer.json");
     let text = json::read_text(&path, json::LONGEST_VOCABULARY)?;
-    // The engine's own check: byte-level BPE with Llama 3's split, every byte encodable.
-    Tokenizer::from_json(text.as_bytes()).map_err(|error| QuantizeError::input(&path, error))?;
+    // The engine's own check: byte-level BPE with a known split, every byte encodable.
+    let tokenizer = Tokenizer::from_json(text.as_bytes())
+        .map_err(|error| QuantizeError::input(&path, error))?;
+    let split = match tokenizer.split_name() {
+        // llama.cpp has another name for it in Llama's own files.
+        "smaug-bpe" if config.architecture != &SMOLLM3 => "llama-bpe",
+        name => name,
+    };
+    drop(tokenizer);
     let json: TokenizerFile = serde_json::from_str(&text).map_err(|error| {
         QuantizeError::input(&path, format!("not the JSON that is expected: {error}"))
     })?;
@@ -89,7 +94,7 @@ pub(super) fn fields(
     let key = |key: &str| format!("tokenizer.ggml.{key}");
     let mut fields = vec![
         (key("model"), Field::String("gpt2".to_owned())),
-        (key("pre"), Field::String(SPLIT.to_owned())),
+        (key("pre"), Field::String(split.to_owned())),
         (key("tokens"), Field::Strings(tokens)),
         (key("token_type"), Field::I32s(kinds)),
     ];

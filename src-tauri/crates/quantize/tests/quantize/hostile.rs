@@ -198,8 +198,8 @@ fn config_json_that_lacks_a_key_or_has_another_value() {
     let values = [
         (
             "model_type",
-            json!("llama"),
-            "`model_type` is `llama`; `smollm3` is supported",
+            json!("gemma3"),
+            "`model_type` is `gemma3`; `smollm3`, `llama`, `qwen2`, `qwen3` are supported",
         ),
         (
             "num_hidden_layers",
@@ -287,7 +287,7 @@ fn tokenizers_that_are_not_smollm3s() {
                 json["model"]["type"] = json!("Unigram");
                 json
             },
-            "tokenizer model `Unigram` is not supported",
+            "model `Unigram` is not supported",
         ),
         (
             {
@@ -446,7 +446,7 @@ fn tensors_that_smollm3_does_not_have() {
     refused(
         folder.path(),
         &input,
-        &format!("tensor `{bias}`: SmolLM3 has no such tensor"),
+        &format!("tensor `{bias}`: `smollm3` has no such tensor"),
     );
 }
 

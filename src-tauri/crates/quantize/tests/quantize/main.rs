@@ -1,5 +1,6 @@
 //! Small models made by code, quantised and read back.
 
+mod architectures;
 mod folders;
 mod hostile;
 mod lengths;

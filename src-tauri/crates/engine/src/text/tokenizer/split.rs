@@ -4,7 +4,7 @@
 #[derive(Debug, PartialEq)]
 pub(super) struct WordSplit {
     /// Values of `tokenizer.ggml.pre`.
-    names: &'static [&'static str],
+    pub(super) names: &'static [&'static str],
     /// Regular expressions, each applied to the words that the one before made. Sources: the published `tokenizer.json`
     /// files, llama.cpp's `llm_tokenizer_bpe`.
     pub(super) patterns: &'static [&'static str],
@@ -61,11 +61,24 @@ impl WordSplit {
         SPLITS.into_iter().find(|split| split.names.contains(&name))
     }
 
-    /// The pre-tokeniser of a `tokenizer.json` whose texts `mentions` finds.
-    pub(super) fn mentioned(mentions: impl Fn(&str) -> bool) -> Option<&'static WordSplit> {
-        [&LLAMA3, &QWEN2]
-            .into_iter()
-            .find(|split| split.patterns.iter().all(|pattern| mentions(pattern)))
+    /// The pre-tokeniser of a `tokenizer.json` whose texts `mentions` finds; `splits_digits`: each digit is a word. Its
+    /// `ByteLevel` has GPT-2's split, which a `Split` takes the place of.
+    pub(super) fn mentioned(
+        mentions: impl Fn(&str) -> bool,
+        splits_digits: bool,
+    ) -> Option<&'static WordSplit> {
+        if !mentions("ByteLevel") {
+            return None;
+        }
+        if mentions("Split") {
+            return [&LLAMA3, &QWEN2]
+                .into_iter()
+                .find(|split| split.patterns.iter().all(|pattern| mentions(pattern)));
+        }
+        match mentions("Digits") {
+            true => splits_digits.then_some(&SMOLLM),
+            false => Some(&GPT2),
+        }
     }
 
     /// The first name of each, for messages.

@@ -111,19 +111,31 @@ impl Vocabulary {
         let file: TokenizerJson = serde_json::from_slice(json)
             .map_err(|error| TokenizerError::Json(error.to_string()))?;
         if file.model.ty != "BPE" {
-            return Err(TokenizerError::Model(quote(&file.model.ty)));
+            let problem = format!(
+                "model `{}` is not supported (`BPE` is)",
+                quote(&file.model.ty)
+            );
+            return Err(TokenizerError::Json(problem));
         }
+        // Text is composed already, except by hand: as in llama.cpp, NFC is left out.
         if file
             .normalizer
-            .is_some_and(|normalizer| !normalizer.is_null())
+            .is_some_and(|normalizer| !normalizer.is_null() && normalizer["type"] != "NFC")
         {
             return Err(TokenizerError::Json(
-                "normalizers are not supported".to_owned(),
+                "normalizers other than NFC are not supported".to_owned(),
             ));
         }
-        let split = WordSplit::mentioned(|pattern| mentions(&file.pre_tokenizer, pattern))
-            .filter(|_| mentions(&file.pre_tokenizer, "ByteLevel"))
-            .ok_or_else(|| TokenizerError::Split("of tokenizer.json".to_owned()))?;
+        let steps = file.pre_tokenizer["pretokenizers"].as_array();
+        let splits_digits = steps.is_some_and(|steps| {
+            let is_single = |step: &serde_json::Value| step["individual_digits"] == true;
+            steps.iter().any(is_single)
+        });
+        let mentions = |text: &str| mentions(&file.pre_tokenizer, text);
+        let split = WordSplit::mentioned(mentions, splits_digits).ok_or_else(|| {
+            let known = WordSplit::known();
+            TokenizerError::Json(format!("its pre-tokenizer is none of {known}"))
+        })?;
         let added = file
             .added_tokens
             .iter()
