@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use engine::gguf::write::{self, Field, TensorSpec};
 use engine::gguf::{BlockType, Gguf, GgufError};
-use engine::model::architecture::SMOLLM3 as ARCHITECTURE;
+use engine::model::architecture::{self, Architecture};
 use engine::model::config::Config;
 use engine::model::weights::{Tensor, TensorBytes, TensorShape, WeightSource, required_tensors};
 use engine::run::random::Random;
@@ -42,13 +42,18 @@ pub struct UnknownShape(String);
 /// Dimensions of a synthetic model.
 struct SyntheticShape {
     name: &'static str,
+    architecture: &'static Architecture,
+    /// `tokenizer.ggml.pre`.
+    split: &'static str,
     layers: u32,
     embedding: u32,
     feed_forward: u32,
     heads: u32,
     kv_heads: u32,
+    head_dim: u32,
     vocab: u32,
     context: u32,
+    rope_theta: f32,
     type_mix: TypeMix,
 }
 
@@ -57,19 +62,25 @@ struct SyntheticShape {
 enum TypeMix {
     /// llama.cpp's Q4_K_M: Q4_K, but Q6_K for the embedding and, in half of the layers, for `attn_v` and `ffn_down`.
     Q4KM,
+    /// Q4_1, but Q8_0 for the embedding: what llama.cpp makes of widths that are not multiples of 256.
+    Q41,
     /// One type for all matrices.
     Uniform(BlockType),
 }
 
 const SMOLLM3: SyntheticShape = SyntheticShape {
     name: "smollm3-3b-q4_k_m",
+    architecture: &architecture::SMOLLM3,
+    split: "smaug-bpe",
     layers: 36,
     embedding: 2048,
     feed_forward: 11008,
     heads: 16,
     kv_heads: 4,
+    head_dim: 128,
     vocab: 128_256,
     context: 65_536,
+    rope_theta: 5e6,
     type_mix: TypeMix::Q4KM,
 };
 
@@ -80,18 +91,73 @@ const TINY: SyntheticShape = SyntheticShape {
     feed_forward: 512,
     heads: 8,
     kv_heads: 2,
+    head_dim: 32,
     vocab: 512,
     context: 2048,
+    ..SMOLLM3
+};
+
+/// Source: HuggingFaceTB/SmolLM2-135M-Instruct, config.json.
+const SMOLLM2: SyntheticShape = SyntheticShape {
+    name: "smollm2-135m",
+    architecture: &architecture::LLAMA,
+    split: "smollm",
+    layers: 30,
+    embedding: 576,
+    feed_forward: 1536,
+    heads: 9,
+    kv_heads: 3,
+    head_dim: 64,
+    vocab: 49_152,
+    context: 8192,
+    rope_theta: 1e5,
+    type_mix: TypeMix::Q41,
+};
+
+/// Source: meta-llama/Llama-3.2-3B-Instruct, config.json. Its frequency factors change no time.
+const LLAMA_3: SyntheticShape = SyntheticShape {
+    name: "llama-3.2-3b",
+    architecture: &architecture::LLAMA,
+    split: "llama-bpe",
+    layers: 28,
+    embedding: 3072,
+    feed_forward: 8192,
+    heads: 24,
+    kv_heads: 8,
+    head_dim: 128,
+    vocab: 128_256,
+    context: 131_072,
+    rope_theta: 5e5,
     type_mix: TypeMix::Q4KM,
 };
 
-const SHAPES: [SyntheticShape; 4] = [
+/// Source: Qwen/Qwen3-4B, config.json.
+const QWEN_3: SyntheticShape = SyntheticShape {
+    name: "qwen3-4b",
+    architecture: &architecture::QWEN3,
+    split: "qwen2",
+    layers: 36,
+    embedding: 2560,
+    feed_forward: 9728,
+    heads: 32,
+    kv_heads: 8,
+    head_dim: 128,
+    vocab: 151_936,
+    context: 40_960,
+    rope_theta: 1e6,
+    type_mix: TypeMix::Q4KM,
+};
+
+const SHAPES: [SyntheticShape; 7] = [
     SMOLLM3,
     SyntheticShape {
         name: "smollm3-3b-q8_0",
         type_mix: TypeMix::Uniform(BlockType::Q8_0),
         ..SMOLLM3
     },
+    SMOLLM2,
+    LLAMA_3,
+    QWEN_3,
     TINY,
     SyntheticShape {
         name: "tiny-q8_0",
@@ -122,7 +188,7 @@ impl Synthetic {
             .into_iter()
             .find(|shape| shape.name == spec)
             .ok_or_else(unknown)?;
-        let header = write::header(metadata(&shape), &[]);
+        let header = header(&shape, &[]);
         let config = Gguf::from_bytes(header)
             .ok()
             .and_then(|gguf| Config::from_gguf(&gguf).ok());
@@ -138,7 +204,7 @@ impl Synthetic {
     /// # Errors
     /// Never, as the tests show.
     pub fn metadata(&self) -> Result<Gguf, GgufError> {
-        Gguf::from_bytes(write::header(metadata(&self.shape), &[]))
+        Gguf::from_bytes(header(&self.shape, &[]))
     }
 
     /// Writes the whole model as a GGUF file, tensor by tensor.
@@ -162,7 +228,7 @@ impl Synthetic {
             }
         };
         let descriptions: Vec<TensorSpec> = tensors.iter().map(describe).collect();
-        out.write_all(&write::header(metadata(&self.shape), &descriptions))?;
+        out.write_all(&header(&self.shape, &descriptions))?;
         for tensor in &tensors {
             let bytes = self.generate(&tensor.name, tensor.rows, tensor.cols);
             out.write_all(&bytes)?;
@@ -177,6 +243,8 @@ impl Synthetic {
         }
         match self.shape.type_mix {
             TypeMix::Uniform(ty) => ty,
+            TypeMix::Q41 if layer_of(name).is_none() => BlockType::Q8_0,
+            TypeMix::Q41 => BlockType::Q4_1,
             TypeMix::Q4KM => match layer_of(name) {
                 None => BlockType::Q6K,
                 Some(layer_of) => {
@@ -259,6 +327,7 @@ fn random_blocks(ty: BlockType, len: usize, cols: usize, random: &mut Random) ->
     let spread = match ty {
         BlockType::Q4K => 250.0,
         BlockType::Q6K => 1370.0,
+        BlockType::Q4_1 => 4.6,
         _ => 74.0,
     };
     let scale = 1.0 / (spread * (cols as f32).sqrt());
@@ -272,6 +341,10 @@ fn random_blocks(ty: BlockType, len: usize, cols: usize, random: &mut Random) ->
                 block[..2].copy_from_slice(&d);
                 block[2..4].copy_from_slice(&dmin);
             }
+            BlockType::Q4_1 => {
+                block[..2].copy_from_slice(&d);
+                block[2..4].copy_from_slice(&f16::from_f32(-7.5 * scale).to_le_bytes());
+            }
             BlockType::Q6K => block[208..].copy_from_slice(&d),
             _ => block[..2].copy_from_slice(&d),
         }
@@ -279,50 +352,46 @@ fn random_blocks(ty: BlockType, len: usize, cols: usize, random: &mut Random) ->
     bytes
 }
 
-fn metadata(shape: &SyntheticShape) -> Vec<(&'static str, Field)> {
+/// Makes the header of a file with these tensors.
+fn header(shape: &SyntheticShape, tensors: &[TensorSpec]) -> Vec<u8> {
     let (tokens, types) = vocabulary(shape.vocab);
-    let end_of_turn = shape.vocab - 1;
-    vec![
-        (
-            "general.architecture",
-            Field::String(ARCHITECTURE.name.to_owned()),
-        ),
-        ("general.name", Field::String(shape.name.to_owned())),
-        (
-            "general.file_type",
-            Field::U32(if matches!(shape.type_mix, TypeMix::Q4KM) {
-                15
-            } else {
-                7
-            }),
-        ),
-        ("smollm3.block_count", Field::U32(shape.layers)),
-        ("smollm3.context_length", Field::U32(shape.context)),
-        ("smollm3.embedding_length", Field::U32(shape.embedding)),
-        (
-            "smollm3.feed_forward_length",
-            Field::U32(shape.feed_forward),
-        ),
-        ("smollm3.attention.head_count", Field::U32(shape.heads)),
-        (
-            "smollm3.attention.head_count_kv",
-            Field::U32(shape.kv_heads),
-        ),
-        ("smollm3.attention.layer_norm_rms_epsilon", Field::F32(1e-6)),
-        (
-            "smollm3.rope.dimension_count",
-            Field::U32(shape.embedding / shape.heads),
-        ),
-        ("smollm3.rope.freq_base", Field::F32(5_000_000.0)),
-        ("smollm3.vocab_size", Field::U32(shape.vocab)),
-        ("tokenizer.ggml.model", Field::String("gpt2".to_owned())),
-        ("tokenizer.ggml.pre", Field::String("smaug-bpe".to_owned())),
+    let text = |text: &str| Field::String(text.to_owned());
+    let file_type = match shape.type_mix {
+        TypeMix::Q4KM => 15,
+        TypeMix::Q41 => 3,
+        TypeMix::Uniform(_) => 7,
+    };
+    let of_model = [
+        ("block_count", Field::U32(shape.layers)),
+        ("context_length", Field::U32(shape.context)),
+        ("embedding_length", Field::U32(shape.embedding)),
+        ("feed_forward_length", Field::U32(shape.feed_forward)),
+        ("attention.head_count", Field::U32(shape.heads)),
+        ("attention.head_count_kv", Field::U32(shape.kv_heads)),
+        ("attention.key_length", Field::U32(shape.head_dim)),
+        ("attention.value_length", Field::U32(shape.head_dim)),
+        ("attention.layer_norm_rms_epsilon", Field::F32(1e-6)),
+        ("rope.dimension_count", Field::U32(shape.head_dim)),
+        ("rope.freq_base", Field::F32(shape.rope_theta)),
+        ("vocab_size", Field::U32(shape.vocab)),
+    ]
+    .map(|(key, field)| (format!("{}.{key}", shape.architecture.name), field));
+    let general = [
+        ("general.architecture", text(shape.architecture.name)),
+        ("general.name", text(shape.name)),
+        ("general.file_type", Field::U32(file_type)),
+        ("tokenizer.ggml.model", text("gpt2")),
+        ("tokenizer.ggml.pre", text(shape.split)),
         ("tokenizer.ggml.tokens", Field::Strings(tokens)),
         ("tokenizer.ggml.token_type", Field::I32s(types)),
         ("tokenizer.ggml.merges", Field::Strings(Vec::new())),
-        ("tokenizer.ggml.eos_token_id", Field::U32(end_of_turn)),
+        ("tokenizer.ggml.eos_token_id", Field::U32(shape.vocab - 1)),
         ("tokenizer.ggml.add_bos_token", Field::Bool(false)),
-    ]
+    ];
+    let of_model = of_model
+        .iter()
+        .map(|(key, field)| (key.as_str(), field.clone()));
+    write::header(general.into_iter().chain(of_model), tensors)
 }
 
 /// Makes one token per byte, fillers, and the special tokens at the end; with GGUF's token types.
@@ -397,5 +466,39 @@ mod tests {
         );
         let unknown = synthetic("gpt-5", 1).err().map(|error| error.to_string());
         assert!(unknown.is_some_and(|error| error.contains("smollm3-3b-q4_k_m")));
+    }
+
+    /// Parameters as the publishers state them.
+    #[test]
+    fn the_shapes_are_those_of_the_published_models() {
+        for (name, billions) in [
+            ("smollm3-3b-q4_k_m", 3.08),
+            ("smollm2-135m", 0.135),
+            ("llama-3.2-3b", 3.21),
+            ("qwen3-4b", 4.02),
+        ] {
+            let model = Synthetic::new(name, 0).expect("a known shape");
+            let tensors = required_tensors(&model.config);
+            let parameters: usize = tensors.iter().map(|it| it.rows * it.cols).sum();
+            let found = parameters as f64 / 1e9;
+            assert!((found - billions).abs() < 0.01, "{name}: {found}");
+        }
+    }
+
+    #[test]
+    fn a_synthetic_model_of_another_architecture_computes() {
+        let tokens = [3, 1, 4, 1, 5];
+        let file = synthetic("smollm2-135m", 7).expect("a known shape");
+        let options = LoadOptions {
+            context: Some(256),
+            ..LoadOptions::default()
+        };
+        let mut engine = Engine::load(&file, &options, &mut |_| {}).expect("it loads");
+        let logits = engine.logits(&tokens, false).expect("logits").remove(0);
+        let spread = logits.iter().map(|logit| logit * logit).sum::<f32>() / logits.len() as f32;
+        assert!(
+            spread.is_finite() && spread > 0.01 && spread < 100.0,
+            "{spread}"
+        );
     }
 }
