@@ -36,7 +36,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::given_files::is_gguf;
 use crate::visible::on_one_line;
-use crate::{reference_process, sandbox, worker};
+use crate::{reference_process, worker};
 use args::{
     AskArgs, BenchArgs, ChatArgs, ChatsArgs, DevicesArgs, ExportArgs, FetchArgs, GpuCheckArgs,
     ImportArgs, InspectArgs, LogitsArgs, ModelsArgs, QuantizeArgs, ReferenceLogitsArgs, RenderArgs,
@@ -129,7 +129,7 @@ pub enum Command {
     Models(ModelsArgs),
     /// Print the token ids of each text as a line of JSON
     Tokenize(TokenizeArgs),
-    /// Print the exact prompt that a chat template renders
+    /// Print the exact prompt that a model's chat template renders
     Render(RenderArgs),
     /// Print logits as JSON rows
     Logits(LogitsArgs),
@@ -156,9 +156,6 @@ pub enum Command {
     /// Computes with candle for the app, in a process that may crash
     #[command(hide = true)]
     ReferenceLogits(ReferenceLogitsArgs),
-    /// Renders unknown chat templates for the app, in a process that may crash
-    #[command(hide = true)]
-    RenderTemplate,
     /// Parses untrusted files and chats for the app, in a process that may crash
     #[command(hide = true)]
     Worker,
@@ -230,7 +227,6 @@ pub fn run(command: Command) -> ExitCode {
         Command::ReferenceLogits(args) => reference_process::serve(&args.file)
             .map_err(|error| CliError::message(error.to_string())),
         Command::Worker => worker::serve().map_err(CliError::Output),
-        Command::RenderTemplate => sandbox::render_from_stdin().map_err(CliError::Output),
     };
     output::exit_code(result)
 }

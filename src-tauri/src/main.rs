@@ -25,6 +25,7 @@ mod folders;
 mod given_files;
 mod importing;
 mod instance;
+mod limits;
 mod logging;
 mod lost_folder;
 mod main_window;
@@ -36,7 +37,6 @@ mod power;
 mod preset_files;
 mod reference_process;
 mod reply;
-mod sandbox;
 mod startup;
 mod test_hooks;
 mod transfers;
@@ -65,7 +65,7 @@ use folders::Folders;
 
 fn main() -> ExitCode {
     // No other protection is possible, and a system on which it fails is no worse than without.
-    let _ = sandbox::limits::no_core_dumps();
+    let _ = limits::no_core_dumps();
     let arguments = cli::parse();
     match arguments.command {
         Some(command) => {

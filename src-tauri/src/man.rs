@@ -147,7 +147,7 @@ fn every_command_has_a_page_and_every_variable_is_in_the_first() {
     }
     for (name, text) in &made {
         let name = name.display();
-        for hidden in ["gpu-check", "render-template", "--write"] {
+        for hidden in ["gpu-check", "reference-logits", "--write"] {
             let shell = hidden.replace("--", "-l ");
             let found = [hidden, &hidden.replace('-', "\\-"), &shell];
             assert!(

@@ -16,11 +16,11 @@ use chat::{
 use devices::{CrashMarkers, Devices, Work};
 use engine::{
     Conversation, Engine, Event, Finished, GenerateError, GenerateParams, ModelFile, Prompt,
-    Signals, TemplateSandbox,
+    Signals,
 };
 
 use crate::power::Power;
-use crate::{demo_model, sandbox, test_hooks};
+use crate::{demo_model, test_hooks};
 use counter::{BlocksOnDisk, EngineCounter, SequencesInMemory};
 use kv_disk::KvDisk;
 use opened::{OpenedModel, device_info};
@@ -32,8 +32,6 @@ pub struct EngineModel {
     open: Option<OpenedModel>,
     /// Devices; without them no GPU is used unless one is requested.
     devices: Option<Devices>,
-    /// Sandbox for files' own chat templates; without it none is rendered.
-    sandbox: Option<Arc<dyn TemplateSandbox>>,
     /// Crash markers for opening a model.
     markers: Option<CrashMarkers>,
     /// Store for KV caches that outlive the app; without it prompts are prefilled again.
@@ -231,12 +229,9 @@ impl ModelHost for EngineModel {
 impl EngineModel {
     /// Makes a host whose device `devices` choose.
     pub fn choosing(devices: Option<Devices>, markers: CrashMarkers) -> Self {
-        let sandbox = sandbox::of_this_program()
-            .inspect_err(|error| tracing::error!(%error, "no sandbox for unknown chat templates"));
         Self {
             open: None,
             devices,
-            sandbox: sandbox.ok(),
             markers: Some(markers),
             kv_disk: None,
             power: Power::default(),
@@ -259,16 +254,6 @@ impl EngineModel {
         self.in_memory.set(sequences.into_iter().flatten());
     }
 
-    /// Returns the sandbox for the chat template of the file with this fingerprint, if the user wants the file's own.
-    fn sandbox_for(
-        &self,
-        options: &chat::ModelOptions,
-        fingerprint: &str,
-    ) -> Option<Arc<dyn TemplateSandbox>> {
-        let wanted = options.own_templates.iter().any(|own| own == fingerprint);
-        self.sandbox.clone().filter(|_| wanted)
-    }
-
     fn open_marked(
         &mut self,
         choice: &ModelChoice,
@@ -280,19 +265,11 @@ impl EngineModel {
         }
         let file =
             ModelFile::open(&file_of(choice)?).map_err(|error| refusal::of(choice, &error))?;
-        let fingerprint = &file.summary().fingerprint;
-        let sandbox = self.sandbox_for(options, fingerprint);
-        if let Some(open) = &mut self.open
-            && open.differs_in_template_only(choice, options, fingerprint)
-        {
-            open.set_sandbox(sandbox, options);
-            return Ok(open.info.clone());
-        }
         // The file is valid. Two models may exceed the memory, so the old one is closed first, and reopened should the
         // new one not fit.
         let before = self.open.take().map(OpenedModel::close);
         let devices = self.devices.as_ref();
-        match OpenedModel::new(file, choice, options, sandbox, devices, on_progress) {
+        match OpenedModel::new(file, choice, options, devices, on_progress) {
             Ok(open) => Ok(self.open.insert(open).info.clone()),
             Err(failure) => {
                 match before.map(|before| before.reopen(devices)) {

@@ -174,7 +174,6 @@ impl ModelChecker {
         let child = program.map(|program| Child {
             program,
             leading: vec!["verify".into()],
-            startup: None,
             timeout: STEP_TIMEOUT,
             output_limit: 0,
         });
@@ -300,7 +299,6 @@ mod tests {
         let child = Child {
             program: "/bin/sh".into(),
             leading: vec!["-c".into(), script.into(), "child".into()],
-            startup: None,
             timeout: STEP_TIMEOUT,
             output_limit: 0,
         };

@@ -96,7 +96,6 @@ impl ReferenceProcess {
         let child = Child {
             program: std::env::current_exe().map_err(ReferenceFault::NotRun)?,
             leading: vec![SUBCOMMAND.into()],
-            startup: None,
             timeout: LEAST_TIME,
             output_limit: 0,
         };
@@ -115,7 +114,6 @@ impl ReferenceProcess {
         let call = Call {
             arguments: &arguments,
             variable: threads.as_deref().map(|threads| (THREADS, threads)),
-            input: None,
         };
         let timeout = LEAST_TIME + Duration::from_secs(bytes / LEAST_LOADING_RATE);
         let failed = |error| fault(error, timeout);

@@ -149,7 +149,6 @@ fn program_with(leading: Vec<OsString>) -> io::Result<Child> {
     Ok(Child {
         program: std::env::current_exe()?,
         leading,
-        startup: None,
         timeout: TIMEOUT,
         output_limit: 0,
     })

@@ -149,7 +149,7 @@ _goldcrest() {
             return 0
             ;;
         goldcrest__subcmd__ask)
-            opts="-m -t -c -s -h --model --own-template --device --threads --context --kv --preset --no-think --system --max-tokens --thinking-budget --temperature --top-p --top-k --min-p --repeat-penalty --seed --no-lookup --json --help"
+            opts="-m -t -c -s -h --model --device --threads --context --kv --preset --no-think --system --max-tokens --thinking-budget --temperature --top-p --top-k --min-p --repeat-penalty --seed --no-lookup --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -333,7 +333,7 @@ _goldcrest() {
             return 0
             ;;
         goldcrest__subcmd__chat)
-            opts="-m -t -c -s -h --model --own-template --device --threads --context --kv --preset --no-think --system --max-tokens --thinking-budget --temperature --top-p --top-k --min-p --repeat-penalty --seed --no-lookup --help"
+            opts="-m -t -c -s -h --model --device --threads --context --kv --preset --no-think --system --max-tokens --thinking-budget --temperature --top-p --top-k --min-p --repeat-penalty --seed --no-lookup --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -789,7 +789,7 @@ _goldcrest() {
             return 0
             ;;
         goldcrest__subcmd__logits)
-            opts="-m -t -c -h --model --own-template --device --threads --context --kv --tokens --all --help"
+            opts="-m -t -c -h --model --device --threads --context --kv --tokens --all --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -875,7 +875,7 @@ _goldcrest() {
             return 0
             ;;
         goldcrest__subcmd__render)
-            opts="-m -h --model --own-template --template --messages --help"
+            opts="-m -h --model --messages --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -886,10 +886,6 @@ _goldcrest() {
                     return 0
                     ;;
                 -m)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --template)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -19,9 +19,6 @@ pub struct ModelArgs {
     /// GGUF file [default: GOLDCREST_MODEL, else the demo model]
     #[arg(long, short, value_name = "FILE")]
     pub model: Option<PathBuf>,
-    /// Use the file's own chat template although it is unknown; it runs in a separate process
-    #[arg(long)]
-    pub own_template: bool,
     #[command(flatten)]
     pub place: PlaceArgs,
 }
@@ -237,14 +234,8 @@ pub struct TokenizeArgs {
 #[derive(Debug, Args)]
 pub struct RenderArgs {
     /// GGUF file whose template is used [default: GOLDCREST_MODEL, else the demo model]
-    #[arg(long, short, value_name = "FILE", conflicts_with = "template")]
+    #[arg(long, short, value_name = "FILE")]
     pub model: Option<PathBuf>,
-    /// Use the file's own chat template although it is unknown; it runs in a separate process
-    #[arg(long, conflicts_with = "template")]
-    pub own_template: bool,
-    /// A Jinja file
-    #[arg(long, value_name = "FILE")]
-    pub template: Option<PathBuf>,
     /// JSON with the template's variables under `context`, and `today` as YYYY-MM-DD
     #[arg(long, value_name = "FILE")]
     pub messages: PathBuf,

@@ -93,7 +93,9 @@ fn answer(
 ) -> Result<(Answer, Finished), CliError> {
     let mut conversation = args.answer.conversation();
     conversation.messages.push(Turn::new(Role::User, question));
-    let params = args.answer.params(engine.summary().sampling.clone());
+    let summary = engine.summary();
+    let thinking = conversation.thinking && summary.can_think;
+    let params = args.answer.params(summary.sampling.of(thinking).clone());
     let mut stream = Stream::new(args.json);
     let prompt = engine
         .prompt(&conversation)
@@ -126,10 +128,13 @@ fn open_candle(args: &ModelArgs) -> Result<Engine, CliError> {
         cpu_level: CpuLevel::best(),
         threads: machine::threads(threads),
     };
-    let sandbox = load::sandbox(args.own_template)?;
-    let engine = Engine::with_source(&file, Box::new(candle), context, device, sandbox);
-    load::tell_of_template(engine.template().origin());
-    Ok(engine)
+    load::tell_of_format(&file);
+    Ok(Engine::with_source(
+        &file,
+        Box::new(candle),
+        context,
+        device,
+    ))
 }
 
 fn question(prompt: &str) -> Result<String, CliError> {

@@ -47,7 +47,6 @@ fn reopen(args: &BenchArgs) -> Result<(), CliError> {
         threads: args.place.threads.map(u32::from),
         context_length: args.place.context,
         kv_type: args.place.kv.unwrap_or(KvType::F16),
-        own_templates: Vec::new(),
     };
     let model = ModelChoice::File(load::file(args.model.as_deref())?);
     let mut chats = Vec::new();

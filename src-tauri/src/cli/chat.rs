@@ -279,7 +279,11 @@ impl TerminalChat {
     /// Adds an answer, unless it is empty after Ctrl+C. `summed_up`: the number of messages to summarize.
     fn answer(&mut self, summed_up: usize) -> Result<Option<StopReason>, CliError> {
         let summary = self.model.engine().summary();
-        let (usual, context) = (summary.sampling.clone(), summary.context_length);
+        let thinking = self.conversation.thinking && summary.can_think;
+        let (usual, context) = (
+            summary.sampling.of(thinking).clone(),
+            summary.context_length,
+        );
         let longest_token = self.model.engine().tokenizer().longest_token();
         let limits = Limits::without_remedy(context, longest_token);
         let goes_on = self

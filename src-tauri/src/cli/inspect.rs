@@ -63,17 +63,8 @@ fn write(out: &mut impl Write, it: &Inspection) -> io::Result<()> {
     if let Some(model) = &it.model {
         write_model(out, model)?;
     }
-    match it.chat_template {
-        Some("unknown") => writeln!(
-            out,
-            "\nThe chat template is unknown: the built-in SmolLM3 protocol is used in its place."
-        )?,
-        Some("known") => writeln!(out, "\nThe chat template is known, and used.")?,
-        Some(_) => writeln!(
-            out,
-            "\nThere is no chat template: the built-in SmolLM3 protocol is used."
-        )?,
-        None => {}
+    if let Some(format) = &it.chat_format {
+        writeln!(out, "\nChat format: {format}.")?;
     }
     match &it.problem {
         Some(problem) => writeln!(out, "\nThe engine cannot run it: {problem}"),

@@ -2,18 +2,17 @@
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use ::devices::{
     Choice, CrashMarkers, DeviceRequest, Devices, OpenModel, OpenStep, VARIABLE, device_from_env,
 };
-use engine::{CpuLevel, Engine, LoadOptions, ModelFile, TemplateSandbox, TemplateUse};
+use engine::{CpuLevel, Engine, LoadOptions, ModelFile};
 
 use super::args::{DeviceArg, ModelArgs, PlaceArgs};
 use super::output::{self, CliError};
 use super::progress::ProgressLine;
 use crate::folders::Folders;
-use crate::{demo_model, environment, sandbox};
+use crate::{demo_model, environment};
 
 /// Returns the named file, or that of the environment, or the demo model.
 pub fn file(named: Option<&Path>) -> Result<PathBuf, CliError> {
@@ -67,14 +66,11 @@ impl LoadedModel {
 pub fn open(args: &ModelArgs) -> Result<LoadedModel, CliError> {
     let path = file(args.model.as_deref())?;
     let file = ModelFile::open(&path).map_err(|error| CliError::file(&path, error))?;
-    let options = LoadOptions {
-        sandbox: sandbox(args.own_template)?,
-        ..load_options(&args.place)?
-    };
+    let options = load_options(&args.place)?;
     let request = requested(&args.place)?;
     let model = open_file(devices(), &file, &request, &options);
     let model = model.map_err(|error| CliError::file(&path, error))?;
-    tell_of_template(model.engine().template().origin());
+    tell_of_format(&file);
     if options.context.is_some() {
         tell_of_context(model.engine().summary().context_note.as_deref());
     }
@@ -113,22 +109,12 @@ pub fn open_file(
     Ok(LoadedModel { model, devices })
 }
 
-/// Returns the sandbox of an unknown chat template, if it is wanted.
-pub fn sandbox(wanted: bool) -> Result<Option<Arc<dyn TemplateSandbox>>, CliError> {
-    wanted
-        .then(sandbox::of_this_program)
-        .transpose()
-        .map_err(|error| CliError::message(format!("the chat template cannot be run: {error}")))
-}
-
-/// Prints that a file's chat template is not used.
-pub fn tell_of_template(origin: TemplateUse) {
-    if origin == TemplateUse::Unknown {
+/// Prints what is uncertain about the chat format of a model.
+pub fn tell_of_format(file: &ModelFile) {
+    let format = file.summary().protocol;
+    if !format.is_certain() {
         // A terminal that is gone is no failure.
-        let _ = writeln!(
-            output::stderr(),
-            "The file's chat template is unknown: the built-in SmolLM3 protocol is used (--own-template uses the file's)."
-        );
+        let _ = writeln!(output::stderr(), "Chat format: {format}.");
     }
 }
 
@@ -213,7 +199,6 @@ mod tests {
         assert_eq!((options.threads, options.kv), (Some(5), KvType::Q8_0));
         assert_eq!(options.cpu_level, CpuLevel::detect().ok());
         assert_eq!(options.context, Some(1234));
-        assert!(options.sandbox.is_none());
 
         let reference = PlaceArgs {
             device: Some(DeviceArg::Reference),
@@ -230,11 +215,5 @@ mod tests {
             let request = requested(&PlaceArgs::default()).ok();
             assert_eq!(request, Some(DeviceRequest::Auto));
         }
-    }
-
-    #[test]
-    fn a_sandbox_is_there_only_where_it_is_wanted() {
-        let is_there = |wanted| sandbox(wanted).is_ok_and(|sandbox| sandbox.is_some());
-        assert_eq!((is_there(true), is_there(false)), (true, false));
     }
 }

@@ -1,10 +1,10 @@
-//! `goldcrest render`: the exact prompt that a template makes, byte for byte except on a terminal.
+//! `goldcrest render`: the exact prompt that a model's chat template makes, byte for byte except on a terminal.
 
 use std::fs;
 use std::io::Write;
 use std::path::Path;
 
-use engine::{ChatTemplate, ModelFile, SMOLLM3_CHAT};
+use engine::ModelFile;
 use jiff::civil::Date;
 use serde_json::Value;
 
@@ -15,27 +15,14 @@ use super::text;
 
 pub fn run(args: &RenderArgs) -> Result<(), CliError> {
     let (context, today) = read_messages(&args.messages)?;
-    let rendered = template(args)?.render(&context, today);
-    let prompt = rendered.map_err(|error| match &args.template {
-        Some(file) => CliError::file(file, error),
-        None => CliError::message(error.to_string()),
-    })?;
+    let file = load::file(args.model.as_deref())?;
+    let model = ModelFile::open(&file).map_err(|error| CliError::file(&file, error))?;
+    load::tell_of_format(&model);
+    let rendered = model.template().render(&context, today);
+    let prompt = rendered.map_err(|error| CliError::message(error.to_string()))?;
     let mut out = output::content();
     out.write_all(prompt.as_bytes())?;
     Ok(out.flush()?)
-}
-
-fn template(args: &RenderArgs) -> Result<ChatTemplate, CliError> {
-    if let Some(file) = &args.template {
-        let source = read(file)?;
-        let sandbox = load::sandbox(true)?;
-        return Ok(ChatTemplate::of_file(Some(&source), &SMOLLM3_CHAT, sandbox));
-    }
-    let file = load::file(args.model.as_deref())?;
-    let model = ModelFile::open(&file).map_err(|error| CliError::file(&file, error))?;
-    let template = model.template(load::sandbox(args.own_template)?);
-    load::tell_of_template(template.origin());
-    Ok(template)
 }
 
 fn read(file: &Path) -> Result<String, CliError> {

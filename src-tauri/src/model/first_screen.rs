@@ -50,7 +50,6 @@ fn every_suggestion_of_the_first_screen_is_answered_rightly() {
         threads: Some(2),
         context_length: settings.context_length,
         kv_type: settings.kv_type,
-        own_templates: settings.own_templates.clone(),
     };
     let info = model
         .open(&ModelChoice::DemoModel, &options, &mut |_| {})
@@ -72,7 +71,7 @@ fn every_suggestion_of_the_first_screen_is_answered_rightly() {
                     tools: Vec::new(),
                 };
                 let params = GenerateParams {
-                    sampling: sampling.over(&info.sampling),
+                    sampling: sampling.over(info.sampling.of(thinking)),
                     max_tokens: settings.max_tokens.map(|tokens| tokens as usize),
                     lookup: settings.lookup,
                     ..GenerateParams::default()

@@ -70,7 +70,6 @@ fn a_closed_model_gives_its_memory_back_each_time() {
         threads: Some(2),
         context_length: Some(1024),
         kv_type: chat::KvType::F16,
-        own_templates: Vec::new(),
     };
     // On a separate thread, as in the app: threads share freed memory differently.
     let work = move || {

@@ -1,11 +1,10 @@
 //! The open model, with its info for the window.
 
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use chat::{Failure, FailureCode, ModelChoice, ModelInfo, Opening};
 use devices::{DeviceRequest, Devices, OpenModel, OpenStep, device_from_env};
-use engine::{Conversation, Engine, ModelFile, Prompt, PromptError, TemplateSandbox, TemplateUse};
+use engine::{Conversation, Engine, ModelFile, Prompt};
 
 use super::kv_disk::KvModel;
 use super::refusal;
@@ -17,8 +16,6 @@ pub(super) struct OpenedModel {
     pub(super) info: ModelInfo,
     pub(super) choice: ModelChoice,
     pub(super) options: chat::ModelOptions,
-    /// Sandbox of its own chat template, if that is used.
-    pub(super) sandbox: Option<Arc<dyn TemplateSandbox>>,
     /// Identity of its KV blocks, if they can be stored.
     pub(super) kv: Option<KvModel>,
     /// Fingerprint of its file before and after loading; `None` if they differ.
@@ -30,7 +27,6 @@ pub(super) struct ClosedModel {
     file: ModelFile,
     choice: ModelChoice,
     options: chat::ModelOptions,
-    sandbox: Option<Arc<dyn TemplateSandbox>>,
     content: Option<String>,
 }
 
@@ -48,8 +44,7 @@ impl ClosedModel {
             }
             None => self.file,
         };
-        let (options, sandbox) = (&self.options, self.sandbox);
-        OpenedModel::new(file, &self.choice, options, sandbox, devices, &mut |_| {})
+        OpenedModel::new(file, &self.choice, &self.options, devices, &mut |_| {})
     }
 }
 
@@ -62,13 +57,11 @@ impl OpenedModel {
         file: ModelFile,
         choice: &ModelChoice,
         options: &chat::ModelOptions,
-        sandbox: Option<Arc<dyn TemplateSandbox>>,
         devices: Option<&Devices>,
         on_progress: &mut dyn FnMut(Opening),
     ) -> Result<Self, Failure> {
         let request = requested(options)?;
         let load = engine::LoadOptions {
-            sandbox: sandbox.clone(),
             // A long context is for files of the user; with YaRN the demo model answers worse.
             allow_yarn: *choice != ModelChoice::DemoModel,
             ..load_options(options)
@@ -91,7 +84,6 @@ impl OpenedModel {
             info,
             choice: choice.clone(),
             options: options.clone(),
-            sandbox,
             kv,
             content,
         })
@@ -103,63 +95,18 @@ impl OpenedModel {
             file: self.model.engine.file().clone(),
             choice: self.choice,
             options: self.options,
-            sandbox: self.sandbox,
             content: self.content,
         }
     }
 
-    /// Returns whether this very model is requested, with no difference except whose own templates are used. Its
-    /// weights then need not be reloaded.
-    pub(super) fn differs_in_template_only(
-        &self,
-        choice: &ModelChoice,
-        options: &chat::ModelOptions,
-        fingerprint: &str,
-    ) -> bool {
-        let same_otherwise = chat::ModelOptions {
-            own_templates: options.own_templates.clone(),
-            ..self.options.clone()
-        };
-        self.choice == *choice
-            && self.info.fingerprint == fingerprint
-            && self.options != *options
-            && same_otherwise == *options
-    }
-
-    pub(super) fn set_sandbox(
-        &mut self,
-        sandbox: Option<Arc<dyn TemplateSandbox>>,
-        options: &chat::ModelOptions,
-    ) {
-        self.model.engine.set_sandbox(sandbox.clone());
-        self.sandbox = sandbox;
-        self.options = options.clone();
-        self.info.can_think = self.model.engine.summary().can_think;
-        self.info.template = template_status(&self.model.engine);
-    }
-
-    /// Renders the prompt of a conversation. A failure of the template is recorded, too.
+    /// Renders the prompt of a conversation.
     pub(super) fn prompt(
-        &mut self,
+        &self,
         conversation: &Conversation,
         cancel: &AtomicBool,
     ) -> Result<Prompt, Failure> {
         let prompt = self.model.engine.prompt_cancellable(conversation, cancel);
-        self.info.template.fault = match &prompt {
-            Err(PromptError::Template(error)) => Some(error.to_string()),
-            _ => None,
-        };
-        prompt.map_err(|error| {
-            let is_own = self.info.template.used == chat::TemplateChoice::Own;
-            let message = match error {
-                PromptError::Template(_) | PromptError::Continue if is_own => format!(
-                    "The model file's own chat template gave no prompt: {error}. To go on, use the built-in protocol: \
-                     the model's card has a switch."
-                ),
-                _ => error.to_string(),
-            };
-            Failure::new(FailureCode::Other, message)
-        })
+        prompt.map_err(|error| Failure::new(FailureCode::Other, error.to_string()))
     }
 }
 
@@ -213,7 +160,7 @@ pub(super) fn info(model: &OpenModel, choice: &ModelChoice) -> ModelInfo {
         longest_token: engine.tokenizer().longest_token(),
         kv_bytes: engine.full_kv_bytes(),
         fingerprint: summary.fingerprint.clone(),
-        template: template_status(engine),
+        chat_format: summary.protocol.to_string(),
         can_think: summary.can_think,
         sampling: summary.sampling.clone(),
         device: device_info(model),
@@ -237,18 +184,5 @@ pub(super) fn device_info(model: &OpenModel) -> chat::Device {
             Err(error) => format!("{reason}. {}", error.ignored().trim_end_matches('.')),
         },
         report: model.report().map(str::to_owned),
-    }
-}
-
-fn template_status(engine: &Engine) -> chat::TemplateStatus {
-    let template = engine.template();
-    chat::TemplateStatus {
-        used: match template.origin() {
-            TemplateUse::BuiltIn => chat::TemplateChoice::BuiltIn,
-            TemplateUse::Known => chat::TemplateChoice::Known,
-            TemplateUse::Unknown => chat::TemplateChoice::Unknown,
-            TemplateUse::Own => chat::TemplateChoice::Own,
-        },
-        fault: template.fault().map(ToString::to_string),
     }
 }

@@ -21,7 +21,6 @@ fn run(folder: &Path, kv_type: KvType) -> EngineModel {
         threads: Some(2),
         context_length: None,
         kv_type,
-        own_templates: Vec::new(),
     };
     let mut model = EngineModel::default().keeping_caches(folder);
     model

@@ -13,7 +13,6 @@ fn every_option_of_loading_reaches_the_engine() {
         threads: Some(5),
         context_length: Some(1234),
         kv_type: KvType::Q8_0,
-        own_templates: Vec::new(),
     };
     let engine::LoadOptions {
         placement,
@@ -22,7 +21,6 @@ fn every_option_of_loading_reaches_the_engine() {
         kv,
         exact,
         cpu_level,
-        sandbox,
         allow_yarn,
     } = load_options(&asked);
     // The variable has precedence over the setting; the tests may be run with it set.
@@ -32,7 +30,7 @@ fn every_option_of_loading_reaches_the_engine() {
     }
     assert_eq!(placement, engine::Placement::Cpu, "devices decides");
     assert_eq!((threads, context, kv), (Some(5), Some(1234), KvType::Q8_0));
-    assert!(cpu_level.is_none() && !exact && sandbox.is_none());
+    assert!(cpu_level.is_none() && !exact);
     assert_eq!(allow_yarn, engine::LoadOptions::default().allow_yarn);
 
     let usual = chat::ModelOptions {
@@ -56,7 +54,6 @@ fn an_open_model_has_the_context_and_the_cache_that_were_asked_for() {
             threads: Some(1),
             context_length,
             kv_type,
-            own_templates: Vec::new(),
         };
         let mut model = EngineModel::default();
         model
@@ -115,10 +112,7 @@ fn what_the_engine_says_of_a_device_and_a_model_is_said_of_it() {
             longest_token: engine.tokenizer().longest_token(),
             kv_bytes: engine.full_kv_bytes(),
             fingerprint: summary.fingerprint.clone(),
-            template: chat::TemplateStatus {
-                used: chat::TemplateChoice::Known,
-                fault: None,
-            },
+            chat_format: "SmolLM3".into(),
             can_think: true,
             sampling: summary.sampling.clone(),
             device: chat::Device {

@@ -15,7 +15,6 @@ fn demo_model() -> EngineModel {
         threads: Some(1),
         context_length: None,
         kv_type: KvType::F16,
-        own_templates: Vec::new(),
     };
     let mut model = EngineModel::default();
     model

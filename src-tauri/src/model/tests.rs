@@ -14,7 +14,6 @@ fn options() -> ModelOptions {
         threads: Some(1),
         context_length: None,
         kv_type: chat::KvType::F16,
-        own_templates: Vec::new(),
     }
 }
 
@@ -251,26 +250,6 @@ fn a_model_whose_file_is_removed_or_replaced_while_it_is_open_comes_back_as_it_w
     assert_eq!(model.info(), Some(&before), "the open one stays");
 }
 
-/// A sandbox whose templates write `Hi`, and fail on other input.
-#[derive(Debug)]
-struct Moody;
-
-impl TemplateSandbox for Moody {
-    fn render(
-        &self,
-        _: &str,
-        context: &serde_json::Value,
-        _: jiff::civil::Date,
-    ) -> Result<String, engine::TemplateError> {
-        match context["messages"][0]["content"].as_str() {
-            Some("Hi") => Ok("Hi".to_owned()),
-            _ => Err(engine::TemplateError::Stopped {
-                reason: "it took longer than 2 s".to_owned(),
-            }),
-        }
-    }
-}
-
 /// Makes a copy of the demo model with an unknown chat template of the same length.
 fn foreign(folder: &tempfile::TempDir) -> ModelChoice {
     let image = std::fs::read(demo_model::file().expect("the demo model")).expect("read");
@@ -284,81 +263,18 @@ fn foreign(folder: &tempfile::TempDir) -> ModelChoice {
 }
 
 #[test]
-fn a_files_own_template_is_used_only_where_it_is_wished_and_fails_with_the_reason() {
+fn a_model_whose_template_is_unknown_names_the_chat_format_that_is_used() {
     let folder = tempfile::tempdir().expect("a folder");
-    let choice = foreign(&folder);
-    let mut model = EngineModel {
-        sandbox: Some(Arc::new(Moody)),
-        ..EngineModel::default()
-    };
-    let mut loads = 0;
-    let mut open = |model: &mut EngineModel, options: &ModelOptions| {
-        let progress = &mut |_| loads += 1;
-        let info = model.open(&choice, options, progress).expect("it opens");
-        (info, std::mem::take(&mut loads))
-    };
-    let asked = |text| asked(vec![said(Role::User, text, None)]).conversation;
-
-    let (info, _) = open(&mut model, &options());
-    assert_eq!(info.template.used, chat::TemplateChoice::Unknown);
+    let mut model = EngineModel::default();
+    let info = model.open(&foreign(&folder), &options(), &mut |_| {});
+    let info = info.expect("it opens");
+    assert!(
+        info.chat_format
+            .starts_with("SmolLM3, chosen by the file's chat template"),
+        "{}",
+        info.chat_format
+    );
     assert!(info.can_think);
-    let built_in = prompt_length(&mut model, &asked("Hello")).expect("a prompt");
-    assert!(built_in > 20);
-
-    // The file's own, without loading the weights again.
-    let own = ModelOptions {
-        own_templates: vec!["0123".into(), info.fingerprint],
-        ..options()
-    };
-    let (info, loads) = open(&mut model, &own);
-    assert_eq!((info.template.used, loads), (chat::TemplateChoice::Own, 0));
-    assert!(!info.can_think);
-    assert!(prompt_length(&mut model, &asked("Hi")).expect("a prompt") < 5);
-    let failure = prompt_length(&mut model, &asked("Hello")).expect_err("stopped");
-    assert_eq!(failure.code, FailureCode::Other);
-    for words in ["it took longer than 2 s", "built-in protocol"] {
-        assert!(failure.message.contains(words), "{failure}");
-    }
-    let fault = |model: &EngineModel| model.info().and_then(|info| info.template.fault.clone());
-    assert!(fault(&model).is_some_and(|fault| fault.contains("longer than 2 s")));
-    assert!(prompt_length(&mut model, &asked("Hi")).is_ok());
-    assert_eq!(fault(&model), None);
-
-    // Another setting loads it again, with the same template.
-    let threads = ModelOptions {
-        threads: Some(2),
-        ..own
-    };
-    let (info, loads) = open(&mut model, &threads);
-    assert_eq!(info.template.used, chat::TemplateChoice::Own);
-    assert!(loads > 0);
-    let (info, loads) = open(
-        &mut model,
-        &ModelOptions {
-            own_templates: Vec::new(),
-            ..threads
-        },
-    );
-    assert_eq!(
-        (info.template.used, loads),
-        (chat::TemplateChoice::Unknown, 0)
-    );
-    assert_eq!(prompt_length(&mut model, &asked("Hello")), Ok(built_in));
-
-    // Another file in its place is loaded, whatever else changes.
-    let ModelChoice::File(file) = &choice else {
-        unreachable!("it is a file");
-    };
-    let demo = demo_model::file().expect("the demo model");
-    std::fs::copy(demo, file).expect("copied");
-    let unwanted = ModelOptions {
-        own_templates: vec!["0123".into()],
-        threads: Some(2),
-        ..options()
-    };
-    let (info, loads) = open(&mut model, &unwanted);
-    assert_eq!(info.template.used, chat::TemplateChoice::Known);
-    assert!(loads > 0);
 }
 
 #[test]

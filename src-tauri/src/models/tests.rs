@@ -10,10 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use ::models::{Authenticity, DownloadState, ModelEntry, ModelPlace, SearchFolder};
-use chat::{
-    Device, ModelHost, ModelInfo, ModelOptions, ModelStatus, Opening, Store, TemplateChoice,
-    TemplateStatus,
-};
+use chat::{Device, ModelHost, ModelInfo, ModelOptions, ModelStatus, Opening, Store};
 use engine::{Conversation, Event, Finished, GenerateParams, Prompt, Sampling, Signals};
 use tempfile::TempDir;
 
@@ -52,12 +49,9 @@ impl ModelHost for AnyModel {
             // Of a full context, which takes memory only as it fills.
             kv_bytes: 38_912 * 73_728,
             fingerprint: "f".into(),
-            template: TemplateStatus {
-                used: TemplateChoice::BuiltIn,
-                fault: None,
-            },
+            chat_format: "SmolLM3".into(),
             can_think: true,
-            sampling: Sampling::default(),
+            sampling: Sampling::default().into(),
             device: Device {
                 on_gpu: false,
                 name: "CPU".into(),

@@ -9,7 +9,7 @@ use std::thread;
 use reference::{ReferenceError, ReferenceModel};
 
 use super::{MOST_IDS, READY};
-use crate::sandbox::limits;
+use crate::limits;
 
 /// Reasons for the child's end.
 #[derive(Debug, thiserror::Error)]

@@ -10,7 +10,6 @@ fn opened(script: &str) -> Result<Option<ReferenceProcess>, ReferenceFault> {
     let child = Child {
         program: "/bin/sh".into(),
         leading: vec!["-c".into(), script.into(), "child".into()],
-        startup: None,
         timeout: LEAST_TIME,
         output_limit: 0,
     };

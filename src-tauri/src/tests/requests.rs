@@ -5,8 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use chat::{Device, TemplateChoice, TemplateStatus};
-use engine::{KvType, Part, Role, Sampling, Stats, StopReason, ThinkingCut, Turn};
+use chat::Device;
+use engine::{
+    KvType, Part, Role, Sampling, SamplingDefaults, Stats, StopReason, ThinkingCut, Turn,
+};
 
 use super::*;
 
@@ -19,7 +21,6 @@ pub fn unusual_settings() -> Value {
         "contextLength": 1234,
         "kvType": "q8_0",
         "unloadMinutes": 30,
-        "ownTemplates": ["0123456789abcdef"],
         "samplingChanges": {
             "temperature": 1.25,
             "topP": 0.75,
@@ -144,19 +145,27 @@ impl ModelHost for Recorder {
             kv_bytes: 2_500_000,
             longest_token: 9,
             fingerprint: "f".into(),
-            template: TemplateStatus {
-                used: TemplateChoice::Own,
-                fault: Some("it failed".into()),
-            },
+            chat_format: "ChatML, chosen by the file's tokens".into(),
             can_think: true,
-            sampling: Sampling {
-                temperature: 0.25,
-                top_p: 0.5,
-                top_k: 9,
-                min_p: 0.75,
-                repeat_penalty: 2.5,
-                repeat_last_n: 19,
-                seed: None,
+            sampling: SamplingDefaults {
+                with_thinking: Sampling {
+                    temperature: 0.25,
+                    top_p: 0.5,
+                    top_k: 9,
+                    min_p: 0.75,
+                    repeat_penalty: 2.5,
+                    repeat_last_n: 19,
+                    seed: None,
+                },
+                without_thinking: Sampling {
+                    temperature: 0.75,
+                    top_p: 0.25,
+                    top_k: 8,
+                    min_p: 0.5,
+                    repeat_penalty: 1.5,
+                    repeat_last_n: 18,
+                    seed: None,
+                },
             },
             device: Device {
                 on_gpu: true,
@@ -283,7 +292,6 @@ fn a_request_reaches_the_model_and_its_figures_the_page_field_by_field() {
         threads: Some(1),
         context_length: Some(1234),
         kv_type: KvType::Q8_0,
-        own_templates: vec!["0123456789abcdef".into()],
     };
     assert_eq!(options, Some(expected));
 
@@ -436,7 +444,7 @@ fn shown_model() -> Value {
             "contextNote": "longer than trained",
             "kvBytes": 2_500_000,
             "fingerprint": "f",
-            "template": { "used": "own", "fault": "it failed" },
+            "chatFormat": "ChatML, chosen by the file's tokens",
             "device": {
                 "onGpu": true,
                 "name": "Card",
@@ -445,13 +453,24 @@ fn shown_model() -> Value {
             },
             "canThink": true,
             "sampling": {
-                "temperature": 0.25,
-                "topP": 0.5,
-                "topK": 9,
-                "minP": 0.75,
-                "repeatPenalty": 2.5,
-                "repeatLastN": 19,
-                "seed": null,
+                "withThinking": {
+                    "temperature": 0.25,
+                    "topP": 0.5,
+                    "topK": 9,
+                    "minP": 0.75,
+                    "repeatPenalty": 2.5,
+                    "repeatLastN": 19,
+                    "seed": null,
+                },
+                "withoutThinking": {
+                    "temperature": 0.75,
+                    "topP": 0.25,
+                    "topK": 8,
+                    "minP": 0.5,
+                    "repeatPenalty": 1.5,
+                    "repeatLastN": 18,
+                    "seed": null,
+                },
             },
             },
         },

@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 
 use super::{MEMORY, READY, Task, frames, reading, rendering};
-use crate::sandbox::limits;
+use crate::limits;
 
 /// Stack of the working thread, which does not depend on the system's default for the main thread.
 const STACK: usize = 8 << 20;

@@ -11,7 +11,7 @@ use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
 
 use super::{Task, Worker, WorkerFault, frames};
-use crate::sandbox::limits;
+use crate::limits;
 
 /// CPU seconds of a child: a base, and for each MiB of the files.
 const LEAST_SECONDS: u64 = 60;

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::frames::Framed;
 use super::{Task, Worker, WorkerFault, frames};
-use crate::sandbox::limits;
+use crate::limits;
 
 /// CPU seconds of a child for one chat: a base, and for each MiB of it; answers take about 5 per MiB, and adversarial
 /// ones 30.

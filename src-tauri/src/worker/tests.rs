@@ -149,7 +149,6 @@ mod shell {
                 "-c".into(),
                 format!("head -c 1 >/dev/null; {script}").into(),
             ],
-            startup: None,
             timeout: TIMEOUT,
             output_limit: 0,
         };

@@ -182,11 +182,11 @@ export const commands = {
 };
 
 /* Constants */
-export const defaultSettings = {"theme":"system","device":"auto","threads":null,"contextLength":null,"kvType":"f16","unloadMinutes":10,"ownTemplates":[],"samplingChanges":{"temperature":null,"topP":null,"topK":null,"minP":null,"repeatPenalty":null,"seed":null},"maxTokens":null,"thinkingBudget":null,"lookup":true,"readAhead":true,"instructions":"","thinking":true,"defaultPreset":null,"sendWith":"enter","zoom":100,"showStats":false,"modelTitles":false,"downloadFolder":null} as const;
+export const defaultSettings = {"theme":"system","device":"auto","threads":null,"contextLength":null,"kvType":"f16","unloadMinutes":10,"samplingChanges":{"temperature":null,"topP":null,"topK":null,"minP":null,"repeatPenalty":null,"seed":null},"maxTokens":null,"thinkingBudget":null,"lookup":true,"readAhead":true,"instructions":"","thinking":true,"defaultPreset":null,"sendWith":"enter","zoom":100,"showStats":false,"modelTitles":false,"downloadFolder":null} as const;
 
 export const parameters = {"maxTokens":{"min":1.0,"max":1048576.0,"step":1.0,"hint":"In tokens, including thinking."},"minP":{"min":0.0,"max":1.0,"step":0.01,"hint":"Ignores tokens less likely than this fraction of the top one."},"repeatPenalty":{"min":0.5,"max":3.0,"step":0.05,"hint":"Above 1 discourages repetition."},"seed":{"min":0.0,"max":9007199254740991.0,"step":1.0,"hint":"The same seed gives the same answer on the same device."},"temperature":{"min":0.0,"max":5.0,"step":0.05,"hint":"0 always gives the same answer; higher values vary more."},"thinkingBudget":{"min":1.0,"max":1048576.0,"step":1.0,"hint":"Most tokens to spend on thinking. Then the model answers."},"topK":{"min":0.0,"max":200000.0,"step":1.0,"hint":"Considers only this many of the likeliest tokens; 0 considers all."},"topP":{"min":0.01,"max":1.0,"step":0.01,"hint":"Considers only the likeliest tokens that add up to this probability."}} as const;
 
-export const settingNames = {"contextLength":"Context","defaultPreset":"Preset for new chats","device":"Device","downloadFolder":"Download folder","instructions":"Instructions","kvType":"Chat memory precision","lookup":"Faster repeats","maxTokens":"Maximum answer length","minP":"Min-p","modelTitles":"Let the model name chats","ownTemplates":"Chat template","readAhead":"Start reading while I type","repeatPenalty":"Repeat penalty","samplingChanges":"Sampling","seed":"Seed","sendWith":"Send with","showStats":"Show speed under answers","temperature":"Temperature","theme":"Theme","thinking":"Think before answering","thinkingBudget":"Thinking budget","threads":"Threads","topK":"Top-k","topP":"Top-p","unloadMinutes":"Unload when idle","zoom":"Zoom"} as const;
+export const settingNames = {"contextLength":"Context","defaultPreset":"Preset for new chats","device":"Device","downloadFolder":"Download folder","instructions":"Instructions","kvType":"Chat memory precision","lookup":"Faster repeats","maxTokens":"Maximum answer length","minP":"Min-p","modelTitles":"Let the model name chats","readAhead":"Start reading while I type","repeatPenalty":"Repeat penalty","samplingChanges":"Sampling","seed":"Seed","sendWith":"Send with","showStats":"Show speed under answers","temperature":"Temperature","theme":"Theme","thinking":"Think before answering","thinkingBudget":"Thinking budget","threads":"Threads","topK":"Top-k","topP":"Top-p","unloadMinutes":"Unload when idle","zoom":"Zoom"} as const;
 
 export const slashCommands = [{"name":"new","argument":null,"does":"Start a new chat","place":"both"},{"name":"clear","argument":null,"does":"Start over with an empty chat","place":"both"},{"name":"temp","argument":null,"does":"Start a chat that is never written to disk","place":"both"},{"name":"think","argument":"[MESSAGE]","does":"Think before answering","place":"both"},{"name":"no_think","argument":"[MESSAGE]","does":"Answer without thinking","place":"both"},{"name":"regenerate","argument":"[shorter|longer|thinking|no thinking]","does":"Write the last answer again","place":"both"},{"name":"continue","argument":null,"does":"Go on with the last answer","place":"both"},{"name":"summarize","argument":null,"does":"Start a new chat with a summary of this one","place":"both"},{"name":"export","argument":"[FILE]","does":"Write this chat to a file","place":"both"},{"name":"model","argument":"[NAME]","does":"Show the models, or open one by its name","place":"both"},{"name":"status","argument":null,"does":"Show the model, the device and the context in use","place":"both"},{"name":"theme","argument":"system|light|dark","does":"Change the colours","place":"window"},{"name":"settings","argument":null,"does":"Open the settings","place":"window"},{"name":"help","argument":null,"does":"List the commands and the keys","place":"both"},{"name":"quit","argument":null,"does":"Leave","place":"terminal"}] as const;
 
@@ -837,12 +837,12 @@ export type ModelInfo = {
 	kvBytes: number,
 	/**  Fingerprint of the file's content: stored token ids are reused only under the same one. */
 	fingerprint: string,
-	/**  Chat template that writes its prompts. */
-	template: TemplateStatus,
-	/**  True if its template has a thinking mode. */
+	/**  Chat format of its prompts, and what is uncertain about it. */
+	chatFormat: string,
+	/**  True if its chat format has a thinking mode. */
 	canThink: boolean,
-	/**  Sampling parameters from its file. */
-	sampling: Sampling,
+	/**  Sampling parameters of its file, else of its chat format. */
+	sampling: SamplingDefaults,
 	/**  Device on which it computes. */
 	device: Device,
 };
@@ -1051,6 +1051,14 @@ export type Sampling = {
 	seed: number | null,
 };
 
+/**  Sampling that a model is used with where the user sets none. */
+export type SamplingDefaults = {
+	/**  For answers that begin with a thinking. */
+	withThinking: Sampling,
+	/**  For the others. */
+	withoutThinking: Sampling,
+};
+
 /**  Overrides of the sampling parameters; `None`: the value from the model's file. */
 export type SamplingSettings = {
 	/**  See [`Sampling`]. */
@@ -1112,8 +1120,6 @@ export type Settings = {
 	kvType: KvType,
 	/**  Idle minutes after which a model file is unloaded; `None`: never. */
 	unloadMinutes: number | null,
-	/**  Fingerprints of files whose own chat template is used although it is unknown. */
-	ownTemplates: string[],
 	/**  Overrides of the sampling parameters. */
 	samplingChanges: SamplingSettings,
 	/**  Maximum tokens of an answer; `None`: until the context is full. */
@@ -1249,25 +1255,6 @@ export type Stats = {
 	acceptedTokens: number,
 	/**  Seed that reproduces this answer. */
 	seed: number,
-};
-
-/**  Choices of a chat template. */
-export type TemplateChoice = 
-/**  The built-in one: the file has none. */
-"built-in" | 
-/**  The file's, which is known. */
-"known" | 
-/**  The built-in one, in place of the file's, which is unknown. */
-"unknown" | 
-/**  The file's, which is unknown, at the user's request. */
-"own";
-
-/**  The chat template that writes a model's prompts. */
-export type TemplateStatus = {
-	/**  Template that is used. */
-	used: TemplateChoice,
-	/**  Reason for which it gave no prompt last time. */
-	fault: string | null,
 };
 
 /**  The colours of the window. */

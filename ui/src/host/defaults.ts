@@ -4,7 +4,4 @@ import type { Settings } from "./host";
 export { parameters, settingNames } from "./bindings";
 
 /** The settings of which none was changed. */
-export const defaultSettings: Settings = {
-  ...constants,
-  ownTemplates: [...constants.ownTemplates],
-};
+export const defaultSettings: Settings = constants;

@@ -11,6 +11,7 @@ import {
   parameterWords,
   placeWords,
   precisionHint,
+  samplingWords,
   serverOf,
   hereWords,
   speedWords,
@@ -31,6 +32,24 @@ const long = {
 it("names a file by the last part of its path, on every system", () => {
   const paths = ["/models/a/b.gguf", "C:\\Models\\b.gguf", "b.gguf"];
   expect(paths.map(fileName)).toEqual(["b.gguf", "b.gguf", "b.gguf"]);
+});
+
+it("names a sampling value of the model, twice where thinking matters", () => {
+  const plain = {
+    temperature: 0.7,
+    topP: 0.8,
+    topK: 20,
+    minP: 0,
+    repeatPenalty: 1,
+    repeatLastN: 64,
+    seed: null,
+  };
+  const sampling = { withThinking: { ...plain, temperature: 0.6 }, withoutThinking: plain };
+  const thinks = { canThink: true, sampling };
+  expect(samplingWords(thinks, "temperature")).toBe("0.6, without thinking 0.7");
+  expect(samplingWords(thinks, "topK")).toBe("20");
+  expect(samplingWords({ ...thinks, canThink: false }, "temperature")).toBe("0.7");
+  expect(samplingWords(null, "temperature")).toBeNull();
 });
 
 it("says which model answers while a file does not", () => {

@@ -12,6 +12,7 @@ import type {
   ModelInfo,
   ModelStatus,
   Override,
+  SamplingSettings,
 } from "../state/types";
 import { count, rate, size, tokens } from "../text/figures";
 
@@ -55,6 +56,18 @@ export function contextHint(open: Pick<ModelInfo, "contextLength" | "contextNote
   if (open === null) return what;
   const now = `Now: ${count(open.contextLength)}.`;
   return [what, now, open.contextNote].filter(Boolean).join(" ");
+}
+
+/** A sampling value of the model itself, which may be another one without thinking. */
+export function samplingWords(
+  open: Pick<ModelInfo, "canThink" | "sampling"> | null,
+  key: Exclude<keyof SamplingSettings, "seed">,
+): string | null {
+  if (open === null) return null;
+  const { withThinking, withoutThinking } = open.sampling;
+  const without = String(withoutThinking[key]);
+  if (!open.canThink || withThinking[key] === withoutThinking[key]) return without;
+  return `${withThinking[key]}, without thinking ${without}`;
 }
 
 /** What a check of the model is doing. */

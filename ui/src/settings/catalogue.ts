@@ -1,4 +1,10 @@
-import { automaticWords, contextHint, contextWords, precisionHint } from "../models/words";
+import {
+  automaticWords,
+  contextHint,
+  contextWords,
+  precisionHint,
+  samplingWords,
+} from "../models/words";
 import type { App } from "../state/app.svelte";
 import { parameters, ZOOMS, type SettingKey } from "../state/preferences.svelte";
 import type { SettingsPage } from "../state/settings-pages";
@@ -28,6 +34,8 @@ export type Setting = {
   words?: string;
   /** Its default, in words. */
   defaultWords: string | ((app: App) => string);
+  /** Whether it is shown. */
+  when?: (app: App) => boolean;
   /** What goes before it, so that it has no effect. */
   override?: (app: App) => Override | null;
   /** Its control stands below its name. */
@@ -44,9 +52,6 @@ export type Group = {
   settings: Setting[];
 };
 
-const whole = (value: number | undefined, defaultWords: string): string =>
-  value === undefined ? defaultWords : String(value);
-
 type SamplingSetting = Setting & {
   key: keyof SamplingSettings;
   control: Extract<Control, { kind: "number" }>;
@@ -61,7 +66,7 @@ function parameter<K extends keyof typeof parameters>(key: K) {
 const sampling = (key: Exclude<keyof SamplingSettings, "seed">): SamplingSetting => ({
   ...parameter(key),
   words: "sampling random creative",
-  defaultWords: ({ model }) => whole(model.open?.sampling[key], "the model’s"),
+  defaultWords: ({ model }) => samplingWords(model.open, key) ?? "the model’s",
 });
 
 const devices = [
@@ -291,6 +296,7 @@ export const groups: Record<SettingsPage, Group[]> = {
           hint: "For new chats. Each chat has its own switch.",
           words: "reasoning",
           defaultWords: "On",
+          when: ({ mayThink }) => mayThink,
           control: { kind: "switch" },
         },
         {
@@ -313,6 +319,7 @@ export const groups: Record<SettingsPage, Group[]> = {
           ...parameter("thinkingBudget"),
           words: "reasoning limit tokens",
           defaultWords: "No limit",
+          when: ({ mayThink }) => mayThink,
         },
         {
           key: "lookup",

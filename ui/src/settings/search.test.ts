@@ -29,8 +29,8 @@ test("every setting with a name has one control on one page", () => {
   const keys = Object.values(groups).flatMap((groups) =>
     groups.flatMap(({ settings }) => settings.map(({ key }) => key)),
   );
-  // What is chosen elsewhere: the template beside the model, the sampling value by value.
-  const elsewhere = ["ownTemplates", "samplingChanges"];
+  // The sampling is chosen value by value.
+  const elsewhere = ["samplingChanges"];
   expect([...keys, ...elsewhere].sort()).toEqual(Object.keys(settingNames).sort());
   expect(Object.keys(groups)).toEqual([...settingsPages]);
 });

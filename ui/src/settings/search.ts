@@ -68,13 +68,15 @@ export function findSettings(query: string, app: App): Place[] {
 function everySetting(app: App): Place[] {
   return Object.entries(groups).flatMap(([page, groups]) =>
     groups.flatMap(({ title = "", settings }) =>
-      settings.map(({ key, hint, words = "" }) => ({
-        id: key,
-        page: page as SettingsPage,
-        label: settingNames[key],
-        hint: typeof hint === "string" ? hint : hint(app),
-        words: `${words} ${title}`,
-      })),
+      settings
+        .filter(({ when }) => when?.(app) ?? true)
+        .map(({ key, hint, words = "" }) => ({
+          id: key,
+          page: page as SettingsPage,
+          label: settingNames[key],
+          hint: typeof hint === "string" ? hint : hint(app),
+          words: `${words} ${title}`,
+        })),
     ),
   );
 }

@@ -70,16 +70,6 @@ export class Preferences {
     this.value = this.#saved = settings;
   }
 
-  /** Whether the chat template of the file with this fingerprint is used though its text is unknown. */
-  usesOwnTemplate(fingerprint: string): boolean {
-    return this.value.ownTemplates.includes(fingerprint);
-  }
-
-  useOwnTemplate(fingerprint: string, own: boolean): void {
-    const others = this.value.ownTemplates.filter((each) => each !== fingerprint);
-    this.change({ ownTemplates: own ? [...others, fingerprint] : others });
-  }
-
   /** Draws the page larger (1), smaller (-1), or as it was made (0); at once, for the host does it as it saves. */
   zoom(step: 1 | -1 | 0): void {
     const { zoom } = this.value;

@@ -28,20 +28,6 @@ test("the host's answer does not undo what was changed since", async () => {
   expect(preferences.value).toMatchObject({ theme: "light", threads: 4 });
 });
 
-test("each file's own chat template is chosen by itself", () => {
-  const { preferences } = make();
-  preferences.useOwnTemplate("one", true);
-  preferences.useOwnTemplate("two", true);
-  preferences.useOwnTemplate("two", true);
-  expect(preferences.value.ownTemplates).toEqual(["one", "two"]);
-  preferences.useOwnTemplate("one", false);
-  expect(preferences.value.ownTemplates).toEqual(["two"]);
-  expect([preferences.usesOwnTemplate("one"), preferences.usesOwnTemplate("two")]).toEqual([
-    false,
-    true,
-  ]);
-});
-
 test("a zero is a choice of its own, not the model's default", () => {
   const { preferences } = make();
   expect(preferences.isChanged("temperature")).toBe(false);

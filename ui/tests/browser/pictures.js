@@ -42,7 +42,6 @@ const pictures = {
   settings: "settings",
   "settings-search": "settings-search",
   privacy: "settings-privacy",
-  "unknown-template": "model-template",
 };
 
 /** Each is there in light, in dark, and in a window of 420 pixels; the first also at 200 %. */

@@ -294,12 +294,8 @@ export const screens = {
     scene: "rejected-gpu",
     act: (page) => page.getByRole("button", { name: /^Model:/ }).click(),
   },
-  "model-template": {
-    scene: "template",
-    act: (page) => page.getByRole("button", { name: /^Model:/ }).click(),
-  },
-  "model-template-fault": {
-    scene: "template-fault",
+  "model-format": {
+    scene: "format",
     act: (page) => page.getByRole("button", { name: /^Model:/ }).click(),
   },
   "model-crashed": { scene: "crashed" },
@@ -472,8 +468,7 @@ for (const name of [
   "preset",
   "preset-own",
   "presets",
-  "model-template",
-  "model-template-fault",
+  "model-format",
   "model-crashed",
   "model-missing",
   "menu-message",

@@ -65,43 +65,15 @@ scene(
 );
 
 scene(
-  "the card says that a file's chat template is not used, and has it used where that is wished",
-  { scene: "template" },
+  "the card names the chat format, and what is uncertain about it",
+  { scene: "format" },
   async (page) => {
-    await page.getByRole("button", { name: "Model: SmolLM3-3B, ready, CPU" }).click();
+    await page.getByRole("button", { name: "Model: SmolLM2-1.7B, ready, CPU" }).click();
     const card = page.getByRole("dialog", { name: "Model" });
-    await card.getByText("uses its built-in SmolLM3 protocol").waitFor();
-    const own = card.getByRole("switch", { name: "Use the file's own template" });
-    assert.equal(await own.getAttribute("aria-checked"), "false");
-    await own.click();
-    await card.getByText("own chat template writes the prompts").waitFor();
-    assert.equal(await own.getAttribute("aria-checked"), "true");
-    await own.click();
-    await card.getByText("uses its built-in SmolLM3 protocol").waitFor();
-    assert.equal(await own.getAttribute("aria-checked"), "false");
+    await card.getByText("ChatML, chosen by the file's chat template").waitFor();
+    await page.keyboard.press("Escape");
   },
 );
-
-scene(
-  "the card names why a file's own chat template gave no prompt",
-  { scene: "template-fault" },
-  async (page) => {
-    await page.getByRole("button", { name: "Model: SmolLM3-3B, ready, CPU" }).click();
-    const card = page.getByRole("dialog", { name: "Model" });
-    await card.getByText("it took longer than 2 s. Switch it off").waitFor();
-    await card.getByRole("switch", { name: "Use the file's own template" }).click();
-    await card.getByText("uses its built-in SmolLM3 protocol").waitFor();
-    assert.equal(await card.getByText("The last prompt failed").count(), 0);
-  },
-);
-
-scene("of a known chat template the card says nothing", { scene: "demoModel" }, async (page) => {
-  await page.getByRole("button", { name: "Model: Demo model, ready, CPU" }).click();
-  const card = page.getByRole("dialog", { name: "Model" });
-  await card.getByText("No GPU").waitFor();
-  assert.equal(await card.getByRole("switch").count(), 0);
-  assert.equal(await card.getByText("template").count(), 0);
-});
 
 scene(
   "a bad file's reason is on the screen until it is put aside",

@@ -39,11 +39,10 @@ pub use failure::{Failure, FailureCode, nothing_imported};
 pub use fit::{LeftOut, Limits};
 pub use handle::Chat;
 pub use importing::{ImportCounts, Importing};
-pub use inference::{EncodedMessage, KvType, Role, Sampling};
+pub use inference::{EncodedMessage, KvType, Role, Sampling, SamplingDefaults};
 pub use limits::MAX_TEXT;
 pub use model_host::{
     Device, ModelChoice, ModelHost, ModelInfo, ModelOptions, Opening, PromptCounter,
-    TemplateChoice, TemplateStatus,
 };
 pub use preset::{Preset, PresetContent};
 pub use relocation::relocate;

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use inference::{
     Conversation, EncodedMessage, Event, Finished, GenerateParams, KvType, Prompt, PromptFrame,
-    Sampling, Signals, Turn,
+    SamplingDefaults, Signals, Turn,
 };
 use serde::{Deserialize, Serialize};
 use store::ChatId;
@@ -156,8 +156,6 @@ pub struct ModelOptions {
     pub context_length: Option<u32>,
     /// Storage type of keys and values.
     pub kv_type: KvType,
-    /// Fingerprints of files whose own chat template is used although it is unknown.
-    pub own_templates: Vec<String>,
 }
 
 /// An open model.
@@ -191,12 +189,12 @@ pub struct ModelInfo {
     pub kv_bytes: u64,
     /// Fingerprint of the file's content: stored token ids are reused only under the same one.
     pub fingerprint: String,
-    /// Chat template that writes its prompts.
-    pub template: TemplateStatus,
-    /// True if its template has a thinking mode.
+    /// Chat format of its prompts, and what is uncertain about it.
+    pub chat_format: String,
+    /// True if its chat format has a thinking mode.
     pub can_think: bool,
-    /// Sampling parameters from its file.
-    pub sampling: Sampling,
+    /// Sampling parameters of its file, else of its chat format.
+    pub sampling: SamplingDefaults,
     /// Device on which it computes.
     pub device: Device,
 }
@@ -213,31 +211,6 @@ impl ModelInfo {
         }
         self
     }
-}
-
-/// The chat template that writes a model's prompts.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "specta", derive(specta::Type))]
-pub struct TemplateStatus {
-    /// Template that is used.
-    pub used: TemplateChoice,
-    /// Reason for which it gave no prompt last time.
-    pub fault: Option<String>,
-}
-
-/// Choices of a chat template.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "specta", derive(specta::Type))]
-#[serde(rename_all = "kebab-case")]
-pub enum TemplateChoice {
-    /// The built-in one: the file has none.
-    BuiltIn,
-    /// The file's, which is known.
-    Known,
-    /// The built-in one, in place of the file's, which is unknown.
-    Unknown,
-    /// The file's, which is unknown, at the user's request.
-    Own,
 }
 
 /// Device of a model, with the reason for its choice.

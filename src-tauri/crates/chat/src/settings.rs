@@ -36,8 +36,6 @@ pub struct Settings {
     pub kv_type: KvType,
     /// Idle minutes after which a model file is unloaded; `None`: never.
     pub unload_minutes: Option<u32>,
-    /// Fingerprints of files whose own chat template is used although it is unknown.
-    pub own_templates: Vec<String>,
     /// Overrides of the sampling parameters.
     pub sampling_changes: SamplingSettings,
     /// Maximum tokens of an answer; `None`: until the context is full.
@@ -75,7 +73,6 @@ impl Default for Settings {
             context_length: None,
             kv_type: KvType::default(),
             unload_minutes: Some(10),
-            own_templates: Vec::new(),
             sampling_changes: SamplingSettings::default(),
             max_tokens: None,
             thinking_budget: None,
@@ -216,7 +213,6 @@ const SAMPLING: &str = "samplingChanges";
 /// One week.
 const MAX_UNLOAD_MINUTES: u32 = 7 * 24 * 60;
 pub(crate) const MAX_INSTRUCTIONS: usize = 20_000;
-const MAX_OWN_TEMPLATES: usize = 1000;
 /// Bytes of a path, as on Linux.
 const MAX_PATH: usize = 4096;
 
@@ -237,7 +233,6 @@ impl Settings {
             threads: self.threads,
             context_length: self.context_length,
             kv_type: self.kv_type,
-            own_templates: self.own_templates.clone(),
         }
     }
 
@@ -263,12 +258,6 @@ impl Settings {
         allowed(MAX_TOKENS, self.max_tokens)?;
         allowed(THINKING_BUDGET, self.thinking_budget)?;
         within("zoom", self.zoom, 50, 300)?;
-        within(
-            "ownTemplates",
-            self.own_templates.len(),
-            0,
-            MAX_OWN_TEMPLATES,
-        )?;
         if let Some(folder) = &self.download_folder
             && !(Path::new(folder).is_absolute() && folder.len() <= MAX_PATH)
         {
@@ -277,11 +266,6 @@ impl Settings {
                 name_of("downloadFolder"),
                 text::cut(folder, 64)
             )));
-        }
-        if !self.own_templates.iter().all(|name| is_fingerprint(name)) {
-            return Err(Failure::other(
-                "This is not the fingerprint of a model file.",
-            ));
         }
         validate_instructions(&self.instructions)
     }
@@ -369,10 +353,6 @@ pub(crate) fn validate_instructions(text: &str) -> Result<(), Failure> {
         figures::count(MAX_INSTRUCTIONS),
         figures::count(length)
     )))
-}
-
-fn is_fingerprint(name: &str) -> bool {
-    (1..=128).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 /// Checks a value that was chosen, if it was.

@@ -331,7 +331,6 @@ impl Devices {
         let child = |seconds| Child {
             program: program.clone(),
             leading: leading.clone(),
-            startup: None,
             timeout: Duration::from_secs(seconds),
             output_limit: OUTPUT_LIMIT,
         };

@@ -56,7 +56,6 @@ pub fn probe_once<T: DeserializeOwned>(
     let call = Call {
         arguments,
         variable,
-        input: None,
     };
     let output = child.run(call).map_err(|error| ProbeError {
         fault: match error.fault {

@@ -23,7 +23,7 @@ use crate::run::session::Session;
 use crate::summary::ModelSummary;
 use crate::text::prompt::messages::MessageEncoder;
 use crate::text::prompt::{PromptError, encode_prompt};
-use crate::text::template::{ChatTemplate, TemplateSandbox};
+use crate::text::template::ChatTemplate;
 use crate::text::tokenizer::Tokenizer;
 
 /// Part of [`Engine::kv_identity`]: raised by a change of kernels or forward pass that changes bits of the KV cache.
@@ -35,7 +35,6 @@ pub struct Engine {
     /// The configuration for the context in use, with YaRN where it needs it.
     config: Config,
     session: Session,
-    template: Arc<ChatTemplate>,
     summary: ModelSummary,
     device: ActiveDevice,
     /// Storage type of keys and values.
@@ -70,7 +69,6 @@ impl Engine {
         progress: &mut dyn FnMut(f32),
     ) -> Result<Engine, OpenError> {
         let started = Instant::now();
-        let template = file.template(options.sandbox.clone());
         let wanted = Context::new(&file.config, &*file.weights, options)?;
         let config = file.config.for_context(wanted.tokens);
         let hashed = Arc::new(HashedWeights::new(Arc::clone(&file.weights)));
@@ -88,7 +86,6 @@ impl Engine {
             spare_memory(available, full.saturating_sub(used), parked)
         }));
         let mut summary = file.summary.clone();
-        summary.set_template(&template);
         summary.context_length = context;
         summary.context_note = wanted.note;
         // A requested length may exceed what the GPU allows by default: layers move to the CPU for it.
@@ -106,7 +103,6 @@ impl Engine {
             file: file.clone(),
             config,
             session,
-            template: Arc::new(template),
             summary,
             device,
             kv,
@@ -123,18 +119,14 @@ impl Engine {
         source: Box<dyn LogitsSource>,
         context: usize,
         device: ActiveDevice,
-        sandbox: Option<Arc<dyn TemplateSandbox>>,
     ) -> Engine {
-        let template = file.template(sandbox);
         let mut summary = file.summary.clone();
-        summary.set_template(&template);
         summary.context_length = context.min(file.config.context);
         let model = ExternalModel::new(source, file.config.shape.vocab);
         Engine {
             file: file.clone(),
             config: file.config.clone(),
             session: Session::new(Box::new(model)),
-            template: Arc::new(template),
             summary,
             device,
             kv: KvType::F32,
@@ -181,14 +173,7 @@ impl Engine {
 
     /// The model's chat template.
     pub fn template(&self) -> &ChatTemplate {
-        &self.template
-    }
-
-    /// Sets the sandbox of an unknown chat template; without one, the built-in template replaces it.
-    pub fn set_sandbox(&mut self, sandbox: Option<Arc<dyn TemplateSandbox>>) {
-        let template = self.file.template(sandbox);
-        self.summary.set_template(&template);
-        self.template = Arc::new(template);
+        &self.file.template
     }
 
     /// The prompt of `conversation`.
@@ -208,12 +193,20 @@ impl Engine {
         conversation: &Conversation,
         cancel: &AtomicBool,
     ) -> Result<Prompt, PromptError> {
-        encode_prompt(conversation, &self.template, &self.file.tokenizer, cancel)
+        encode_prompt(
+            conversation,
+            &self.file.template,
+            &self.file.tokenizer,
+            cancel,
+        )
     }
 
     /// Encodes messages as [`Engine::prompt`] does, for any thread.
     pub fn message_encoder(&self) -> MessageEncoder {
-        MessageEncoder::new(Arc::clone(&self.template), Arc::clone(&self.file.tokenizer))
+        MessageEncoder::new(
+            Arc::clone(&self.file.template),
+            Arc::clone(&self.file.tokenizer),
+        )
     }
 
     /// Memory of the KV cache now, in bytes.

@@ -36,8 +36,8 @@ pub struct Inspection {
     pub types: BTreeMap<Cow<'static, str>, TypeTotal>,
     /// Every tensor, in the order of the file; last those of types that cannot be read.
     pub tensors: Vec<TensorLine>,
-    /// The kind of chat template of a supported model: `built-in`, `known` or `unknown`.
-    pub chat_template: Option<&'static str>,
+    /// The chat format of a supported model, and what is uncertain about it.
+    pub chat_format: Option<String>,
     /// The model, if it is a supported one.
     pub model: Option<ModelLine>,
     /// Why it cannot run.
@@ -143,11 +143,11 @@ impl Inspection {
             model: Config::from_gguf(&gguf)
                 .ok()
                 .map(|config| ModelLine::new(&gguf, &config, context)),
-            chat_template: None,
+            chat_format: None,
             problem: None,
         };
         match ModelFile::of_gguf(gguf) {
-            Ok(file) => inspection.chat_template = Some(file.summary().template.name()),
+            Ok(file) => inspection.chat_format = Some(file.summary().protocol.to_string()),
             Err(error) => inspection.problem = Some(error.to_string()),
         }
         Ok(inspection)
@@ -174,7 +174,7 @@ impl ModelLine {
         };
         ModelLine {
             shape: config.shape.clone(),
-            trained_context: config.context,
+            trained_context: config.without_window.unwrap_or(config.context),
             rope_theta: config.rope.theta,
             rope_scaling: match &config.rope.scaling {
                 Scaling::Linear { factor: 1.0 } => "none".to_owned(),

@@ -1,4 +1,4 @@
-//! SmolLM3 GGUF in, tokens out.
+//! GGUF in, tokens out.
 //!
 //! Synchronous and single-owner: an [`Engine`] belongs to one thread, which loads it, calls it and drops it. The
 //! modules, bottom to top: the file ([`gguf`]), the configuration and weights of the model, its forward pass
@@ -34,8 +34,8 @@ pub use engine::Engine;
 pub use gguf::{Gguf, GgufError};
 pub use inference::{
     Conversation, Event, Finished, GenerateParams, KvType, MAX_TOKENS, MIN_P, PARAMETERS,
-    Parameter, Part, Prompt, PromptFrame, REPEAT_PENALTY, Role, SEED, Sampling, Signals, Stats,
-    StopReason, TEMPERATURE, THINKING_BUDGET, TOP_K, TOP_P, ThinkingCut, Turn,
+    Parameter, Part, Prompt, PromptFrame, REPEAT_PENALTY, Role, SEED, Sampling, SamplingDefaults,
+    Signals, Stats, StopReason, TEMPERATURE, THINKING_BUDGET, TOP_K, TOP_P, ThinkingCut, Turn,
 };
 pub use inspect::{Inspection, ModelLine, TensorLine, TypeTotal};
 pub use kernels::{CpuLevel, CpuLevelError, read_bandwidth};
@@ -54,7 +54,5 @@ pub use summary::ModelSummary;
 pub use text::prompt::messages::MessageEncoder;
 pub use text::prompt::{PromptError, encode_prompt};
 pub use text::protocol::{Protocol, SMOLLM3_CHAT};
-pub use text::template::{
-    Capabilities, ChatTemplate, TemplateError, TemplateSandbox, TemplateUse, render_template,
-};
+pub use text::template::{Capabilities, ChatTemplate, TemplateError};
 pub use text::tokenizer::{Decoder, Tokenizer, TokenizerError};

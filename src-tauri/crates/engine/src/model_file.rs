@@ -11,11 +11,13 @@ use crate::model::config::Config;
 use crate::model::weights::{self, WeightSource};
 use crate::open_error::OpenError;
 use crate::summary::{ModelSummary, hex};
-use crate::text::protocol::Protocol;
-use crate::text::template::{ChatTemplate, TemplateSandbox};
+use crate::text::protocol::ChosenProtocol;
+use crate::text::template::ChatTemplate;
 use crate::text::tokenizer::Tokenizer;
 
 const CHAT_TEMPLATE: &str = "tokenizer.chat_template";
+/// Longest chat template in bytes; the published ones have 5,000.
+const MAX_TEMPLATE_BYTES: usize = 64 << 10;
 
 /// A model file: configuration, tokenizer, template and source of weights. Clones share it.
 #[derive(Clone)]
@@ -24,9 +26,7 @@ pub struct ModelFile {
     pub(crate) weights: Arc<dyn WeightSource + Send + Sync>,
     pub(crate) config: Config,
     pub(crate) tokenizer: Arc<Tokenizer>,
-    pub(crate) chat_template: Option<Arc<str>>,
-    /// The chat format that the vocabulary suggests.
-    pub(crate) protocol: &'static Protocol,
+    pub(crate) template: Arc<ChatTemplate>,
     pub(crate) summary: ModelSummary,
     /// Seconds of reading it.
     pub(crate) read_s: f64,
@@ -73,13 +73,22 @@ impl ModelFile {
         let config = Config::from_gguf(gguf)?;
         let tokenizer = Tokenizer::from_gguf(gguf)?;
         let chat_template = gguf.str(CHAT_TEMPLATE);
-        let protocol = Protocol::of_vocabulary(config.architecture, tokenizer.specials())
+        if let Some(bytes) = chat_template.map(str::len)
+            && bytes > MAX_TEMPLATE_BYTES
+        {
+            return Err(OpenError::LongTemplate {
+                key: CHAT_TEMPLATE,
+                bytes,
+                most: MAX_TEMPLATE_BYTES,
+            });
+        }
+        let specials = tokenizer.specials();
+        let chosen = ChosenProtocol::of_model(chat_template, config.architecture, specials)
             .ok_or(OpenError::NoChatFormat)?;
-        let template = ChatTemplate::of_file(chat_template, protocol, None);
+        let template = ChatTemplate::of_file(chat_template, chosen);
         Ok(Described {
-            summary: ModelSummary::new(gguf, &config, &template),
-            chat_template: chat_template.map(Arc::from),
-            protocol,
+            summary: ModelSummary::new(gguf, &config, chosen, &template),
+            template: Arc::new(template),
             config,
             tokenizer,
         })
@@ -110,9 +119,9 @@ impl ModelFile {
         Some(hex(&hash.finalize()))
     }
 
-    /// The chat template of the file, or the one in its place. An unknown one runs in `sandbox`, if there is one.
-    pub fn template(&self, sandbox: Option<Arc<dyn TemplateSandbox>>) -> ChatTemplate {
-        ChatTemplate::of_file(self.chat_template.as_deref(), self.protocol, sandbox)
+    /// The chat template of the file, or the one in its place.
+    pub fn template(&self) -> &ChatTemplate {
+        &self.template
     }
 
     /// The model's dimensions.
@@ -135,8 +144,7 @@ impl ModelFile {
 struct Described {
     config: Config,
     tokenizer: Tokenizer,
-    chat_template: Option<Arc<str>>,
-    protocol: &'static Protocol,
+    template: Arc<ChatTemplate>,
     summary: ModelSummary,
 }
 
@@ -151,8 +159,7 @@ impl Described {
             weights,
             config: self.config,
             tokenizer: Arc::new(self.tokenizer),
-            chat_template: self.chat_template,
-            protocol: self.protocol,
+            template: self.template,
             summary: self.summary,
             read_s: 0.0,
         })

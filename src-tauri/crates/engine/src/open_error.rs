@@ -26,10 +26,20 @@ pub enum OpenError {
     Tokenizer(#[from] TokenizerError),
     /// A vocabulary without the control tokens of any known chat format.
     #[error(
-        "its vocabulary has no control tokens of a chat format that Goldcrest knows (SmolLM3, ChatML, Qwen, Llama 3); it may be \
-         a model that is not made for chats"
+        "its vocabulary (`tokenizer.ggml.tokens`) has no control tokens of a chat format that Goldcrest knows (SmolLM3, \
+         ChatML, Qwen, Llama 3); it may be a model that is not made for chats"
     )]
     NoChatFormat,
+    /// A chat template that is longer than any.
+    #[error("its chat template (`{key}`) has {} bytes; at most {} are read", figures::count(*bytes), figures::count(*most))]
+    LongTemplate {
+        /// The metadata key.
+        key: &'static str,
+        /// Length of the template.
+        bytes: usize,
+        /// Longest length.
+        most: usize,
+    },
     /// This machine lacks the requested CPU level.
     #[error(transparent)]
     CpuLevel(#[from] CpuLevelError),

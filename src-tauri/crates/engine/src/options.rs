@@ -1,10 +1,6 @@
 //! Options of loading a model, and its device.
 
-use std::sync::Arc;
-
 use kernels::{CpuLevel, KvType};
-
-use crate::text::template::TemplateSandbox;
 
 /// The device of a model.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -46,8 +42,6 @@ pub struct LoadOptions {
     pub exact: bool,
     /// The CPU's instruction set level; `None` for that of `GOLDCREST_CPU`, else the best one.
     pub cpu_level: Option<CpuLevel>,
-    /// Sandbox for a chat template of unknown text; without one, the built-in SmolLM3 template replaces it.
-    pub sandbox: Option<Arc<dyn TemplateSandbox>>,
 }
 
 impl Default for LoadOptions {
@@ -60,7 +54,6 @@ impl Default for LoadOptions {
             kv: KvType::F16,
             exact: false,
             cpu_level: None,
-            sandbox: None,
         }
     }
 }

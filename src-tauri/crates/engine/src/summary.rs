@@ -4,16 +4,18 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use inference::{
-    MIN_P, MIN_TEMPERATURE, Parameter, REPEAT_PENALTY, Sampling, TEMPERATURE, TOP_K, TOP_P,
+    MIN_P, MIN_TEMPERATURE, Parameter, REPEAT_PENALTY, Sampling, SamplingDefaults, TEMPERATURE,
+    TOP_K, TOP_P,
 };
 use sha2::{Digest, Sha256};
 
 use crate::gguf::{Gguf, Value, file_stem, quote};
 use crate::model::config::Config;
-use crate::text::template::{ChatTemplate, TemplateUse};
+use crate::text::protocol::ChosenProtocol;
+use crate::text::template::ChatTemplate;
 
 /// Facts about a model.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct ModelSummary {
     /// `general.name`, else the file name.
     pub name: String,
@@ -35,22 +37,25 @@ pub struct ModelSummary {
     pub context_can_grow: bool,
     /// Trained context length, in tokens.
     pub trained_context: usize,
-    /// Which chat template writes its prompts.
-    pub template: TemplateUse,
-    /// Whether its chat template can switch thinking on and off.
+    /// The chat format of its prompts.
+    pub protocol: ChosenProtocol,
+    /// Whether its chat format has a thinking that can be switched on and off.
     pub can_think: bool,
     /// Whether its chat template can offer tools.
     pub has_tools: bool,
-    /// Name of the chat format.
-    pub protocol: &'static str,
     /// Sampling defaults of the file, else those recommended for the chat format.
-    pub sampling: Sampling,
+    pub sampling: SamplingDefaults,
     /// Identifies the file: a hash of its header and size. Token ids are valid for one model only.
     pub fingerprint: String,
 }
 
 impl ModelSummary {
-    pub(crate) fn new(gguf: &Gguf, config: &Config, template: &ChatTemplate) -> ModelSummary {
+    pub(crate) fn new(
+        gguf: &Gguf,
+        config: &Config,
+        protocol: ChosenProtocol,
+        template: &ChatTemplate,
+    ) -> ModelSummary {
         let capabilities = template.capabilities();
         ModelSummary {
             name: name(gguf),
@@ -69,22 +74,16 @@ impl ModelSummary {
             context_length: config.context,
             context_note: None,
             context_can_grow: false,
-            trained_context: config.context,
-            template: template.origin(),
+            trained_context: config.without_window.unwrap_or(config.context),
+            protocol,
             can_think: capabilities.thinking,
             has_tools: capabilities.tools,
-            protocol: template.protocol().name,
-            sampling: sampling(gguf, (template.protocol().sampling)()),
+            sampling: SamplingDefaults {
+                with_thinking: sampling(gguf, (protocol.protocol.sampling)(true)),
+                without_thinking: sampling(gguf, (protocol.protocol.sampling)(false)),
+            },
             fingerprint: fingerprint(gguf),
         }
-    }
-
-    /// Updates the facts for another chat template.
-    pub(crate) fn set_template(&mut self, template: &ChatTemplate) {
-        let capabilities = template.capabilities();
-        self.template = template.origin();
-        self.can_think = capabilities.thinking;
-        self.has_tools = capabilities.tools;
     }
 }
 
@@ -254,6 +253,23 @@ mod tests {
             let greedy = of(&[(temp, zero)]);
             assert_eq!((greedy.temperature, greedy.top_p), (0.0, 0.95));
         }
+    }
+
+    #[test]
+    fn a_file_takes_the_place_of_the_usual_sampling_value_by_value() {
+        let usual = Sampling {
+            temperature: 0.7,
+            top_p: 0.8,
+            top_k: 20,
+            ..Sampling::default()
+        };
+        let bytes = header([("general.sampling.temp", Field::F32(0.25))], &[]);
+        let found = sampling(&Gguf::from_bytes(bytes).expect("a header"), usual.clone());
+        let expected = Sampling {
+            temperature: 0.25,
+            ..usual
+        };
+        assert_eq!(found, expected);
     }
 
     #[test]

@@ -22,6 +22,6 @@ pub use parameters::{
     MAX_TOKENS, MIN_P, MIN_TEMPERATURE, PARAMETERS, Parameter, REPEAT_PENALTY, SAMPLING_PARAMETERS,
     SEED, TEMPERATURE, THINKING_BUDGET, TOP_K, TOP_P,
 };
-pub use params::{GenerateParams, KvType, Sampling};
+pub use params::{GenerateParams, KvType, Sampling, SamplingDefaults};
 pub use prompt::{Part, Prompt};
 pub use signals::Signals;

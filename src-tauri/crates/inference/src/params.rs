@@ -29,6 +29,39 @@ pub struct Sampling {
     pub seed: Option<u64>,
 }
 
+/// Sampling that a model is used with where the user sets none.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "specta", derive(specta::Type))]
+#[serde(rename_all = "camelCase")]
+pub struct SamplingDefaults {
+    /// For answers that begin with a thinking.
+    pub with_thinking: Sampling,
+    /// For the others.
+    pub without_thinking: Sampling,
+}
+
+impl SamplingDefaults {
+    /// Returns the one for answers with thinking or without.
+    #[must_use]
+    pub fn of(&self, thinking: bool) -> &Sampling {
+        if thinking {
+            &self.with_thinking
+        } else {
+            &self.without_thinking
+        }
+    }
+}
+
+impl From<Sampling> for SamplingDefaults {
+    /// Makes those of a model for which thinking does not matter.
+    fn from(sampling: Sampling) -> Self {
+        Self {
+            with_thinking: sampling.clone(),
+            without_thinking: sampling,
+        }
+    }
+}
+
 impl Default for Sampling {
     fn default() -> Self {
         Sampling {

@@ -1,22 +1,19 @@
 //! Runs hidden subcommands of this program as child processes, for work that may crash, hang or exhaust memory: GPU
-//! drivers, untrusted chat templates, files and chats, and candle.
+//! drivers, untrusted files and chats, and candle.
 
 mod stream;
 #[cfg(test)]
 mod tests;
 
 use std::ffi::OsString;
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::path::PathBuf;
 use std::process::{self, Command, ExitStatus, Stdio};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
 pub use stream::StreamingChild;
-
-/// Byte that a child with a `startup` timeout writes first, when it is ready to work.
-pub const STARTED: u8 = b'>';
 
 /// Bytes of the tail of stderr that are kept.
 const STDERR_LIMIT: usize = 4000;
@@ -29,21 +26,17 @@ pub struct Child {
     pub program: PathBuf,
     /// Arguments before those of a call.
     pub leading: Vec<OsString>,
-    /// Time limit until it writes [`STARTED`], from which its `timeout` counts; `None` if it writes no such byte.
-    pub startup: Option<Duration>,
     pub timeout: Duration,
     /// Bytes that it may write to stdout.
     pub output_limit: usize,
 }
 
-/// Arguments and input of one run of a child.
+/// Arguments of one run of a child.
 #[derive(Debug, Default)]
 pub struct Call<'a> {
     pub arguments: &'a [OsString],
     /// One additional environment variable.
     pub variable: Option<(&'a str, &'a str)>,
-    /// Bytes for its stdin.
-    pub input: Option<Vec<u8>>,
 }
 
 /// Error of a child that gave no output.
@@ -68,29 +61,14 @@ pub enum ChildFault {
     TooMuchOutput,
 }
 
-/// Events of the thread that reads stdout.
-enum StdoutEvent {
-    Started,
-    /// The whole output, or one byte more than the limit.
-    Output(Vec<u8>),
-}
-
 impl Child {
     /// Runs the program once and returns what it writes to stdout.
     pub fn run(&self, call: Call<'_>) -> Result<Vec<u8>, ChildError> {
-        let stdin = match call.input {
-            Some(_) => Stdio::piped(),
-            None => Stdio::null(),
-        };
         let not_run = |error| ChildError {
             fault: ChildFault::NotRun(error),
             stderr: String::new(),
         };
-        let mut child = self.spawn(&call, stdin).map_err(not_run)?;
-        if let (Some(mut stdin), Some(input)) = (child.stdin.take(), call.input) {
-            // If a child ends before it has read everything, its status shows why.
-            thread::spawn(move || stdin.write_all(&input));
-        }
+        let mut child = self.spawn(&call, Stdio::null()).map_err(not_run)?;
         let stderr = stderr_of(&mut child);
         let output = self.output_of(&mut child);
         let ended = match output {
@@ -125,40 +103,29 @@ impl Child {
 
     /// Returns everything that it writes, and the deadline for its end.
     fn output_of(&self, child: &mut process::Child) -> Result<(Vec<u8>, Instant), ChildFault> {
-        let (sender, reports) = channel();
-        let (starts, limit) = (self.startup.is_some(), self.output_limit);
+        let (sender, output) = channel();
+        let (limit, deadline) = (self.output_limit, Instant::now() + self.timeout);
         if let Some(stdout) = child.stdout.take() {
-            thread::spawn(move || read(stdout, starts, limit, &sender));
+            // An error means that the receiver is gone.
+            thread::spawn(move || sender.send(read(stdout, limit)));
         }
-        let mut deadline = Instant::now() + self.startup.unwrap_or(self.timeout);
-        loop {
-            match next(&reports, deadline)? {
-                StdoutEvent::Started => deadline = Instant::now() + self.timeout,
-                StdoutEvent::Output(output) if output.len() > limit => {
-                    return Err(ChildFault::TooMuchOutput);
-                }
-                StdoutEvent::Output(output) => return Ok((output, deadline)),
-            }
+        let output = output
+            .recv_timeout(self.timeout)
+            .map_err(|_| ChildFault::TimedOut)?;
+        if output.len() > limit {
+            return Err(ChildFault::TooMuchOutput);
         }
+        Ok((output, deadline))
     }
-}
-
-fn next(reports: &Receiver<StdoutEvent>, deadline: Instant) -> Result<StdoutEvent, ChildFault> {
-    let left = deadline.saturating_duration_since(Instant::now());
-    reports.recv_timeout(left).map_err(|_| ChildFault::TimedOut)
 }
 
 /// Reads until the end, or one byte past the limit: the pipe then stays full until the child is killed. After a read
-/// error, what came before it counts as the output; a dropped receiver is no error.
-fn read(mut stdout: impl Read, starts: bool, limit: usize, reports: &Sender<StdoutEvent>) {
-    let mut first = [0];
-    if starts && stdout.read_exact(&mut first).is_ok() && first == [STARTED] {
-        let _ = reports.send(StdoutEvent::Started);
-    }
+/// error, what came before it counts as the output.
+fn read(stdout: impl Read, limit: usize) -> Vec<u8> {
     let mut output = Vec::new();
     let more = u64::try_from(limit).unwrap_or(u64::MAX).saturating_add(1);
     let _ = stdout.take(more).read_to_end(&mut output);
-    let _ = reports.send(StdoutEvent::Output(output));
+    output
 }
 
 /// Returns the tail of a child's stderr once it has ended.

@@ -7,6 +7,7 @@ import type {
   ModelCheck,
   ModelInfo,
   ModelView,
+  Sampling,
   StartProblem,
   UnopenedModel,
 } from "../host";
@@ -14,6 +15,16 @@ import { answerTo } from "./answers";
 import type { Revert } from "./undo";
 
 /** The chats and models that the scripted host starts with. */
+
+const greedy: Sampling = {
+  temperature: 0,
+  topP: 0.95,
+  topK: 0,
+  minP: 0,
+  repeatPenalty: 1,
+  repeatLastN: 64,
+  seed: null,
+};
 
 export const demoModel: ModelInfo = {
   name: "Demo model",
@@ -26,7 +37,7 @@ export const demoModel: ModelInfo = {
   contextNote: null,
   kvBytes: 8_388_608,
   fingerprint: "5ca1ab1e00000001",
-  template: { used: "known", fault: null },
+  chatFormat: "SmolLM3",
   device: {
     onGpu: false,
     name: "CPU, AVX-512 VNNI, 8 threads",
@@ -34,15 +45,7 @@ export const demoModel: ModelInfo = {
     report: null,
   },
   canThink: true,
-  sampling: {
-    temperature: 0,
-    topP: 0.95,
-    topK: 0,
-    minP: 0,
-    repeatPenalty: 1,
-    repeatLastN: 64,
-    seed: null,
-  },
+  sampling: { withThinking: greedy, withoutThinking: greedy },
 };
 
 /** What a check of a sound model finds. */
@@ -57,12 +60,14 @@ export const agreement: ModelCheck = {
   },
 };
 
+const warm: Sampling = { ...greedy, temperature: 0.6 };
+
 export const big: ModelInfo = {
   ...demoModel,
   name: "SmolLM3-3B",
   file: "~/Models/SmolLM3-Q4_K_M.gguf",
   demoModel: false,
-  sampling: { ...demoModel.sampling, temperature: 0.6 },
+  sampling: { withThinking: warm, withoutThinking: warm },
   fileBytes: 1_915_305_312,
   contextLength: 32768,
   contextCanGrow: true,
@@ -70,11 +75,14 @@ export const big: ModelInfo = {
   fingerprint: "5ca1ab1e00000002",
 };
 
-/** Its file brings a chat template of its own. */
+/** A model of another format, whose file has a chat template of unknown text. */
 export const foreign: ModelInfo = {
   ...big,
+  name: "SmolLM2-1.7B",
+  file: "~/Models/SmolLM2-1.7B-Q4_K_M.gguf",
   fingerprint: "5ca1ab1e00000003",
-  template: { used: "unknown", fault: null },
+  chatFormat: "ChatML, chosen by the file's chat template, which differs from the published one",
+  canThink: false,
 };
 
 export const ready = (model: ModelInfo): ModelView => ({

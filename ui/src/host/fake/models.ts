@@ -137,15 +137,6 @@ export class FakeModelHost {
     return Promise.resolve(structuredClone(value));
   }
 
-  protected useTemplates(ownTemplates: string[]): void {
-    const { status } = this.model;
-    const open = status.state === "ready" ? status.model : null;
-    if (open?.template.used !== "unknown" && open?.template.used !== "own") return;
-    const used = ownTemplates.includes(open.fingerprint) ? "own" : "unknown";
-    if (used !== open.template.used)
-      this.#show(ready({ ...open, template: { used, fault: null } }));
-  }
-
   pickModel(): Promise<boolean> {
     this.calls.push(["pickModel"]);
     this.#load(big);

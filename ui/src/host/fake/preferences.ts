@@ -76,7 +76,6 @@ export abstract class FakePreferencesHost extends FakeModelHost {
   #use(settings: Settings): Revert {
     const before = this.settings;
     this.settings = settings;
-    this.useTemplates(settings.ownTemplates);
     return () => this.#use(before);
   }
 

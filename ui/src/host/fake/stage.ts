@@ -27,14 +27,7 @@ const scenes: Record<string, Script> = {
   "no-start": { startFails: true },
   checking: { model: { status: { state: "checking", model: unopened(big) }, error: null } },
   loading: { model: loading(big, 0.42) },
-  template: { model: ready(foreign) },
-  "template-fault": {
-    model: ready({
-      ...foreign,
-      template: { used: "own", fault: "the chat template was stopped: it took longer than 2 s" },
-    }),
-    settings: { ownTemplates: [foreign.fingerprint] },
-  },
+  format: { model: ready(foreign) },
   ...downloads,
   "own-settings": { settings: { contextLength: 12345, unloadMinutes: 45 } },
   overridden: {

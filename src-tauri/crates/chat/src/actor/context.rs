@@ -93,7 +93,7 @@ impl ChatActor {
         let request = CountRequest {
             counter,
             place,
-            max_tokens: self.params(&guidance, info).max_tokens,
+            max_tokens: self.params(&guidance, info, thinking).max_tokens,
             conversation: self.conversation(&today, Vec::new(), thinking, guidance),
             limits: Limits::of(info),
             after,

@@ -62,7 +62,7 @@ impl ChatActor {
             ids.push(row.id);
         }
         let guidance = self.guidance(Some(chat))?;
-        let params = self.params(&guidance, info);
+        let params = self.params(&guidance, info, thinking && !skips_thinking);
         let thought = row.progress.thinking.as_deref().filter(|_| resume);
         let thought = thought.map_or(0, |thinking| self.count(thinking));
         let request = TurnRequest {
@@ -111,7 +111,7 @@ impl ChatActor {
         let today = row.map(|row| row.today).unwrap_or_default();
         let guidance = self.guidance(chat)?;
         Ok(TurnRequest {
-            params: self.params(&guidance, info),
+            params: self.params(&guidance, info, thinking),
             conversation: self.conversation(&today, messages, thinking, guidance),
             ids,
             before: cut.omitted,
@@ -142,12 +142,20 @@ impl ChatActor {
         counter.map_or(0, |counter| counter.count(text))
     }
 
-    pub(super) fn params(&self, guidance: &Guidance, info: &ModelInfo) -> GenerateParams {
+    pub(super) fn params(
+        &self,
+        guidance: &Guidance,
+        info: &ModelInfo,
+        thinking: bool,
+    ) -> GenerateParams {
         let settings = &self.settings;
         GenerateParams {
-            sampling: guidance.sampling.over(&info.sampling),
+            sampling: guidance.sampling.over(info.sampling.of(thinking)),
             max_tokens: settings.max_tokens.map(|tokens| tokens as usize),
-            thinking_budget: settings.thinking_budget.map(|tokens| tokens as usize),
+            thinking_budget: settings
+                .thinking_budget
+                .filter(|_| info.can_think)
+                .map(|tokens| tokens as usize),
             goes_on: false,
             lookup: settings.lookup,
             stops_repetition: true,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use inference::PARAMETERS;
 
 /// Names of the settings other than [`PARAMETERS`].
-const NAMES: [(&str, &str); 18] = [
+const NAMES: [(&str, &str); 17] = [
     ("contextLength", "Context"),
     ("defaultPreset", "Preset for new chats"),
     ("device", "Device"),
@@ -14,7 +14,6 @@ const NAMES: [(&str, &str); 18] = [
     ("kvType", "Chat memory precision"),
     ("lookup", "Faster repeats"),
     ("modelTitles", "Let the model name chats"),
-    ("ownTemplates", "Chat template"),
     ("readAhead", "Start reading while I type"),
     ("samplingChanges", "Sampling"),
     ("sendWith", "Send with"),

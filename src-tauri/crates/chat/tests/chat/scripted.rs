@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use chat::{
     ChatId, Device, Failure, FailureCode, ModelChoice, ModelHost, ModelInfo, ModelOptions, Opening,
-    PromptCounter, TemplateChoice, TemplateStatus,
+    PromptCounter,
 };
 use inference::{
-    Conversation, Event, Finished, GenerateParams, Part, Prompt, Role, Sampling, Signals, Stats,
-    StopReason, ThinkingCut, Turn,
+    Conversation, Event, Finished, GenerateParams, Part, Prompt, Role, Sampling, SamplingDefaults,
+    Signals, Stats, StopReason, ThinkingCut, Turn,
 };
 use jiff::civil::Date;
 
@@ -300,18 +300,21 @@ impl ModelHost for Scripted {
             context_can_grow: false,
             longest_token: LONGEST_TOKEN,
             kv_bytes: 4096,
-            template: TemplateStatus {
-                used: TemplateChoice::Known,
-                fault: None,
-            },
+            chat_format: "SmolLM3".into(),
             can_think: !self.script.0.lock().unwrap().cannot_think,
-            sampling: Sampling {
-                temperature: 0.25,
-                top_p: 0.5,
-                top_k: 20,
-                min_p: 0.125,
-                repeat_penalty: 1.5,
-                ..Sampling::default()
+            sampling: SamplingDefaults {
+                with_thinking: Sampling {
+                    temperature: 0.25,
+                    top_p: 0.5,
+                    top_k: 20,
+                    min_p: 0.125,
+                    repeat_penalty: 1.5,
+                    ..Sampling::default()
+                },
+                without_thinking: Sampling {
+                    temperature: 0.75,
+                    ..Sampling::default()
+                },
             },
             device: Device {
                 on_gpu: false,

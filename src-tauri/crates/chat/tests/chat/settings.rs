@@ -21,7 +21,6 @@ fn settings_survive_a_restart() {
         kv_type: KvType::Q8_0,
         unload_minutes: None,
         download_folder: Some("/models".into()),
-        own_templates: vec!["0123456789abcdef".into()],
         sampling_changes: SamplingSettings {
             temperature: Some(0.7),
             seed: Some(42),
@@ -62,7 +61,7 @@ fn values_out_of_range_are_refused_and_nothing_changes() {
         ..Settings::default()
     };
     bench.chat.save_settings(good.clone()).unwrap();
-    let wrong: [Wrong; 36] = [
+    let wrong: [Wrong; 33] = [
         ("Thinking budget", |s| s.thinking_budget = Some(0)),
         ("Thinking budget", |s| s.thinking_budget = Some(u32::MAX)),
         ("Temperature", |s| {
@@ -110,11 +109,6 @@ fn values_out_of_range_are_refused_and_nothing_changes() {
         ("Device", |s| s.device = "gpu:\u{1b}[0m".into()),
         ("Device", |s| {
             s.device = "gpu:".to_owned() + &"0".repeat(100_000)
-        }),
-        ("fingerprint", |s| s.own_templates = vec!["model".into()]),
-        ("fingerprint", |s| s.own_templates = vec![String::new()]),
-        ("Chat template", |s| {
-            s.own_templates = vec!["0".into(); 1001];
         }),
         ("Instructions", |s| s.instructions = "x".repeat(20_001)),
     ];
@@ -187,12 +181,41 @@ fn the_model_gets_them() {
         Sampling {
             temperature: 0.0,
             seed: Some(1),
-            ..defaults
+            ..defaults.with_thinking
         }
     );
     assert_eq!(turn.instructions.as_deref(), Some("Be brief."));
     assert_eq!(turn.max_tokens, Some(5));
     assert!(!turn.lookup);
+}
+
+#[test]
+fn the_models_own_sampling_is_that_of_answers_with_thinking_or_without() {
+    let mut bench = Bench::new();
+    let chat = bench.ask(None, "Hello?").chat.id;
+    let defaults = open(&bench.chat.snapshot().unwrap().model).sampling.clone();
+    assert_eq!(bench.script.last_turn().sampling, defaults.with_thinking);
+    bench.chat.send(Some(chat), "And now?", false).unwrap();
+    bench.until_ended();
+    assert_eq!(bench.script.last_turn().sampling, defaults.without_thinking);
+}
+
+#[test]
+fn a_model_without_thinking_gets_no_budget_of_it() {
+    let mut bench = Bench::new();
+    bench.script.cannot_think();
+    let settings = Settings {
+        thinking_budget: Some(256),
+        kv_type: KvType::Q8_0,
+        ..Settings::default()
+    };
+    bench.chat.save_settings(settings).unwrap();
+    bench.until_ready();
+    bench.ask(None, "Hello?");
+    let turn = bench.script.last_turn();
+    assert_eq!((turn.thinking, turn.thinking_budget), (false, None));
+    let defaults = open(&bench.chat.snapshot().unwrap().model).sampling.clone();
+    assert_eq!(turn.sampling, defaults.without_thinking);
 }
 
 #[test]
@@ -221,7 +244,6 @@ fn the_model_is_loaded_with_all_that_is_set() {
         threads: Some(1),
         context_length: Some(8192),
         kv_type: KvType::Q8_0,
-        own_templates: vec!["0123456789abcdef".into()],
         ..Settings::default()
     };
     bench.chat.save_settings(settings.clone()).unwrap();
@@ -231,7 +253,6 @@ fn the_model_is_loaded_with_all_that_is_set() {
         threads: settings.threads,
         context_length: settings.context_length,
         kv_type: settings.kv_type,
-        own_templates: settings.own_templates,
     };
     assert_eq!(bench.script.opens()[1].1, expected);
 }
@@ -279,6 +300,7 @@ fn what_the_user_has_not_changed_is_as_the_model_asks_for_it() {
     let mut bench = Bench::new();
     bench.ask(None, "Hello?");
     let defaults = open(&bench.chat.snapshot().unwrap().model).sampling.clone();
+    let defaults = defaults.with_thinking;
     assert_ne!(defaults, Sampling::default(), "the script asks for its own");
     assert_eq!(bench.script.last_turn().sampling, defaults);
     let whole = Sampling {

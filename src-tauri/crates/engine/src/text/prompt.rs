@@ -206,10 +206,12 @@ impl PromptDraft<'_> {
         let [begin, end] = self.tokenizer.boundary_texts();
         let mut context = json!({
             "add_generation_prompt": self.open_answer().is_none(),
-            "enable_thinking": thinking,
             "bos_token": begin,
             "eos_token": end,
         });
+        if self.template.capabilities().thinking {
+            context["enable_thinking"] = (*thinking).into();
+        }
         let instructions = self.conversation.instructions.as_deref().map(str::trim_end);
         if let Some(text) = instructions.filter(|text| !text.is_empty()) {
             let text = self.guard.instructions(text);

@@ -4,56 +4,34 @@
 //! string methods, dicts printed by `repr`). Their output is the protocol that the model was
 //! trained on, so the result must be byte-identical.
 //!
-//! A template is an untrusted program. Only known texts run in this process; any
-//! other is replaced by the built-in one, or runs in a [`TemplateSandbox`] of the caller.
+//! A template is an untrusted program, so only published texts that are known to be harmless run, and Goldcrest's own.
 
 mod compiled;
 mod error;
 mod generation;
-mod known;
 mod python;
-mod sandbox;
-
-use std::sync::Arc;
 
 use jiff::civil::Date;
 use minijinja::Environment;
 use serde_json::json;
 
-pub use compiled::render_template;
 use compiled::{compile, render};
-use error::MAX_SOURCE_BYTES;
 pub use error::TemplateError;
-pub use sandbox::{TemplateSandbox, TemplateUse};
 
-use super::protocol::{Protocol, SMOLLM3_CHAT};
+use super::protocol::{Basis, ChosenProtocol, Protocol, SMOLLM3_CHAT};
 
-/// A chat template with its capabilities and origin.
+/// A compiled chat template with its capabilities.
 #[derive(Debug)]
 pub struct ChatTemplate {
     protocol: &'static Protocol,
-    program: Program,
-    origin: TemplateUse,
+    environment: Box<Environment<'static>>,
     capabilities: Capabilities,
-    fault: Option<TemplateError>,
-}
-
-/// Where a template runs.
-#[derive(Debug)]
-enum Program {
-    /// In this process.
-    Compiled(Box<Environment<'static>>),
-    /// In a sandbox.
-    Sandboxed {
-        source: String,
-        sandbox: Arc<dyn TemplateSandbox>,
-    },
 }
 
 /// The variables that a template uses, found by rendering it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Capabilities {
-    /// `enable_thinking` changes the prompt.
+    /// The format has thinking, and `enable_thinking` changes the prompt.
     pub thinking: bool,
     /// Tools in `xml_tools` or `tools` appear in the prompt.
     pub tools: bool,
@@ -62,73 +40,48 @@ pub struct Capabilities {
 }
 
 impl ChatTemplate {
-    /// The template for a file with the template `source`: that one if its text is known, or if there is a `sandbox` to
-    /// run it; else Goldcrest's own of the `protocol` that the file's vocabulary suggests.
+    /// The template of a file with the template `source` and the format `chosen`: that one if it is a published one that may
+    /// run, else Goldcrest's own of the format.
     #[must_use]
-    pub fn of_file(
-        source: Option<&str>,
-        protocol: &'static Protocol,
-        sandbox: Option<Arc<dyn TemplateSandbox>>,
-    ) -> Self {
-        let Some(source) = source else {
-            return Self::of_protocol(protocol, TemplateUse::BuiltIn);
-        };
-        if let Some((protocol, may_run)) = known::protocol_of(source) {
-            return match compile(source) {
-                Ok(environment) if may_run => {
-                    let program = Program::Compiled(Box::new(environment));
-                    Self::new(protocol, program, TemplateUse::Known)
-                }
-                _ => Self::of_protocol(protocol, TemplateUse::Known),
-            };
-        }
-        match sandbox {
-            Some(sandbox) => {
-                let source = source.to_owned();
-                let program = Program::Sandboxed { source, sandbox };
-                Self::new(protocol, program, TemplateUse::Own)
-            }
-            None => Self::of_protocol(protocol, TemplateUse::Unknown),
+    pub fn of_file(source: Option<&str>, chosen: ChosenProtocol) -> Self {
+        let may_run = chosen.basis == Basis::Published { may_run: true };
+        let published = source
+            .filter(|_| may_run)
+            .and_then(|source| compile(source).ok());
+        match published {
+            Some(environment) => Self::new(chosen.protocol, environment),
+            None => Self::of_protocol(chosen.protocol),
         }
     }
 
-    /// Compiles a trusted `source` to run in this process.
+    /// Compiles a trusted `source` of the SmolLM3 format.
     ///
     /// # Errors
     /// [`TemplateError::Syntax`], with the line.
     pub fn parse(source: &str) -> Result<Self, TemplateError> {
-        Ok(Self::new(
-            &SMOLLM3_CHAT,
-            Program::Compiled(Box::new(compile(source)?)),
-            TemplateUse::Known,
-        ))
+        Ok(Self::new(&SMOLLM3_CHAT, compile(source)?))
     }
 
-    /// Goldcrest's own template of the SmolLM3 protocol, for files without one.
+    /// Goldcrest's own template of the SmolLM3 format.
     #[must_use]
     pub fn built_in() -> Self {
-        Self::of_protocol(&SMOLLM3_CHAT, TemplateUse::BuiltIn)
+        Self::of_protocol(&SMOLLM3_CHAT)
     }
 
-    /// Goldcrest's own template of a protocol.
-    fn of_protocol(protocol: &'static Protocol, origin: TemplateUse) -> Self {
+    /// Goldcrest's own template of a format.
+    fn of_protocol(protocol: &'static Protocol) -> Self {
         let environment = compile(protocol.template)
             .expect("the built-in templates compile, as their test shows");
-        Self::new(protocol, Program::Compiled(Box::new(environment)), origin)
+        Self::new(protocol, environment)
     }
 
-    fn new(protocol: &'static Protocol, program: Program, origin: TemplateUse) -> Self {
+    fn new(protocol: &'static Protocol, environment: Environment<'static>) -> Self {
         let mut template = Self {
             protocol,
-            program,
-            origin,
+            environment: Box::new(environment),
             capabilities: Capabilities::default(),
-            fault: None,
         };
-        match template.probe() {
-            Ok(capabilities) => template.capabilities = capabilities,
-            Err(error) => template.fault = Some(error),
-        }
+        template.capabilities = template.probe();
         template
     }
 
@@ -138,22 +91,10 @@ impl ChatTemplate {
         self.protocol
     }
 
-    /// Its origin.
-    #[must_use]
-    pub fn origin(&self) -> TemplateUse {
-        self.origin
-    }
-
     /// Its capabilities.
     #[must_use]
     pub fn capabilities(&self) -> Capabilities {
         self.capabilities
-    }
-
-    /// Why it failed on the first prompt of the probe.
-    #[must_use]
-    pub fn fault(&self) -> Option<&TemplateError> {
-        self.fault.as_ref()
     }
 
     /// Renders the template over `context`, an object of template variables (`messages`,
@@ -166,56 +107,29 @@ impl ChatTemplate {
         context: &serde_json::Value,
         today: Date,
     ) -> Result<String, TemplateError> {
-        match &self.program {
-            Program::Compiled(environment) => render(environment, context, today),
-            Program::Sandboxed { source, .. } if source.len() > MAX_SOURCE_BYTES => {
-                Err(TemplateError::TooLong {
-                    bytes: source.len(),
-                })
-            }
-            Program::Sandboxed { source, sandbox } => sandbox.render(source, context, today),
-        }
+        render(&self.environment, context, today)
     }
 
     /// Renders one question with several variables and compares the prompts. A variable on which the template fails is
-    /// not a capability. A sandbox is called once.
-    fn probe(&self) -> Result<Capabilities, TemplateError> {
+    /// not a capability.
+    fn probe(&self) -> Capabilities {
         const MARK: &str = "goldcrest-probe";
         const DAY: Date = Date::constant(2026, 1, 1);
         let tool = json!({"type": "function", "function": {"name": MARK, "description": "",
             "parameters": {"type": "object", "properties": {}}}});
-        let contexts = [
-            json!({"enable_thinking": true}),
-            json!({"enable_thinking": false}),
-            json!({"xml_tools": [tool], "tools": [tool]}),
-            json!({"custom_instructions": MARK}),
-        ]
-        .map(|mut context| {
+        let prompt = |mut context: serde_json::Value| {
             context["messages"] = json!([{"role": "user", "content": "Hi"}]);
             context["add_generation_prompt"] = json!(true);
-            context
-        });
-        let prompts: Vec<_> = match &self.program {
-            Program::Sandboxed { source, sandbox } if source.len() <= MAX_SOURCE_BYTES => {
-                sandbox.render_each(source, &contexts, DAY)
-            }
-            _ => contexts
-                .iter()
-                .map(|context| self.render(context, DAY))
-                .collect(),
+            self.render(&context, DAY)
         };
-        let [thinking, without, tools, instructions] =
-            <[_; 4]>::try_from(prompts).map_err(|_| TemplateError::Stopped {
-                reason: "its sandbox left a prompt out".to_owned(),
-            })?;
-        let thinking = thinking?;
-        let shows_mark =
-            |prompt: Result<String, TemplateError>| prompt.is_ok_and(|text| text.contains(MARK));
-        Ok(Capabilities {
-            thinking: without.as_ref() != Ok(&thinking),
-            tools: shows_mark(tools),
-            instructions: shows_mark(instructions),
-        })
+        let shows_mark = |context| prompt(context).is_ok_and(|text| text.contains(MARK));
+        let with = prompt(json!({"enable_thinking": true}));
+        let without = prompt(json!({"enable_thinking": false}));
+        Capabilities {
+            thinking: self.protocol.thinking && with.is_ok() && with != without,
+            tools: shows_mark(json!({"xml_tools": [tool], "tools": [tool]})),
+            instructions: shows_mark(json!({"custom_instructions": MARK})),
+        }
     }
 }
 

@@ -174,7 +174,6 @@ mod tests {
         let child = Child {
             program: "/bin/sh".into(),
             leading: vec!["-c".into(), script.into(), "child".into()],
-            startup: None,
             timeout: LONG,
             output_limit: 0,
         };

@@ -5,7 +5,7 @@ use minijinja::syntax::SyntaxConfig;
 use minijinja::value::{Serde, Value};
 use minijinja::{Environment, Error, ErrorKind};
 
-use super::error::{MAX_SOURCE_BYTES, TemplateError};
+use super::error::TemplateError;
 use super::{generation, python};
 
 const NAME: &str = "chat";
@@ -13,25 +13,8 @@ const NAME: &str = "chat";
 /// Instructions of one rendering. They bound neither time nor memory: one may be a product of long strings.
 const FUEL: u64 = 5_000_000;
 
-/// Renders an untrusted template in this process, which it may crash, hang or run out of memory: for a sandbox.
-///
-/// # Errors
-/// When it does not compile, or fails.
-pub fn render_template(
-    source: &str,
-    context: &serde_json::Value,
-    today: Date,
-) -> Result<String, TemplateError> {
-    render(&compile(source)?, context, today)
-}
-
 /// Compiles a template as transformers would.
 pub(super) fn compile(source: &str) -> Result<Environment<'static>, TemplateError> {
-    if source.len() > MAX_SOURCE_BYTES {
-        return Err(TemplateError::TooLong {
-            bytes: source.len(),
-        });
-    }
     let mut environment = Environment::new();
     environment.set_syntax(
         SyntaxConfig::builder()

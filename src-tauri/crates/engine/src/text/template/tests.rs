@@ -2,19 +2,30 @@
 //! tests that need them are skipped where they are absent.
 
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 
 use serde_json::{Value, json};
 
 use super::*;
+use crate::model::architecture::SMOLLM3;
 use crate::skipped::skip;
+use crate::text::tokenizer::Specials;
 
 const TODAY: Date = Date::constant(2026, 3, 5);
 
+fn try_render(source: &str, context: &Value) -> Result<String, TemplateError> {
+    ChatTemplate::parse(source)?.render(context, TODAY)
+}
+
 fn render(source: &str, context: Value) -> String {
-    ChatTemplate::parse(source)
-        .and_then(|template| template.render(&context, TODAY))
-        .unwrap_or_else(|error| panic!("{source:?}: {error}"))
+    try_render(source, &context).unwrap_or_else(|error| panic!("{source:?}: {error}"))
+}
+
+/// The format of a SmolLM3 model with this template, whose vocabulary has the tokens of all formats.
+fn chosen(source: Option<&str>) -> ChosenProtocol {
+    const TOKENS: &str =
+        "<|im_start|> <|im_end|> <think> </think> <|start_header_id|> <|end_header_id|> <|eot_id|>";
+    let specials = Specials::of_texts(TOKENS.split(' '));
+    ChosenProtocol::of_model(source, &SMOLLM3, &specials).expect("a format")
 }
 
 /// The folder `shared/reference/template` beside the repository or one of its parents, or
@@ -66,8 +77,9 @@ fn published_templates_render_byte_for_byte() {
         let Some((source, cases)) = reference_cases(name) else {
             return;
         };
-        let template = ChatTemplate::of_file(Some(&source), &SMOLLM3_CHAT, None);
-        assert_eq!(template.origin(), TemplateUse::Known, "{name}");
+        let chosen = chosen(Some(&source));
+        assert_eq!(chosen.to_string(), "SmolLM3", "{name}");
+        let template = ChatTemplate::of_file(Some(&source), chosen);
         assert_eq!(cases.len(), 270);
         for case in cases {
             let rendered = template.render(&case.context, TODAY).expect(&case.name);
@@ -243,120 +255,17 @@ fn bad_templates_name_the_line() {
     );
 }
 
-/// A sandbox that only notes what it was given, and answers or refuses.
-#[derive(Debug, Default)]
-struct Noted {
-    refuses: bool,
-    sources: Mutex<Vec<String>>,
-}
-
-impl TemplateSandbox for Noted {
-    fn render(&self, source: &str, context: &Value, today: Date) -> Result<String, TemplateError> {
-        self.render_each(source, std::slice::from_ref(context), today)
-            .remove(0)
-    }
-
-    fn render_each(
-        &self,
-        source: &str,
-        contexts: &[Value],
-        _: Date,
-    ) -> Vec<Result<String, TemplateError>> {
-        self.sources
-            .lock()
-            .expect("not poisoned")
-            .push(source.to_owned());
-        let answer = |context: &Value| {
-            if self.refuses {
-                let reason = "it took longer than 2 s".to_owned();
-                return Err(TemplateError::Stopped { reason });
-            }
-            Ok(context.to_string())
-        };
-        contexts.iter().map(answer).collect()
-    }
-}
-
-impl Noted {
-    fn taken(&self) -> usize {
-        self.sources.lock().expect("not poisoned").drain(..).count()
-    }
-}
-
-const UNKNOWN: &str = "{{ messages[0].content }}";
-
 #[test]
-fn an_unknown_template_gives_way_to_the_built_in_one() {
-    let template = ChatTemplate::of_file(Some(UNKNOWN), &SMOLLM3_CHAT, None);
-    assert_eq!(template.origin(), TemplateUse::Unknown);
-    let built_in = ChatTemplate::of_file(None, &SMOLLM3_CHAT, None);
-    assert_eq!(built_in.origin(), TemplateUse::BuiltIn);
-    assert_eq!(template.capabilities(), built_in.capabilities());
-    let context = json!({"messages": [{"role": "user", "content": "Hi"}]});
-    assert_eq!(
-        template.render(&context, TODAY),
-        built_in.render(&context, TODAY)
-    );
-    // What cannot even be compiled is never looked at.
-    let broken = ChatTemplate::of_file(Some("{% if %}"), &SMOLLM3_CHAT, None);
-    assert_eq!(broken.origin(), TemplateUse::Unknown);
-}
-
-#[test]
-fn every_render_of_an_unknown_template_goes_to_the_sandbox() {
-    let sandbox = Arc::new(Noted::default());
-    let template = ChatTemplate::of_file(Some(UNKNOWN), &SMOLLM3_CHAT, Some(sandbox.clone()));
-    assert_eq!(template.origin(), TemplateUse::Own);
-    let all = Capabilities {
-        thinking: true,
-        tools: true,
-        instructions: true,
-    };
-    assert_eq!(template.capabilities(), all);
-    assert_eq!(sandbox.taken(), 1, "the probe");
-    let context = json!({"messages": [{"role": "user", "content": "Hi"}]});
-    let rendered = template.render(&context, TODAY);
-    assert_eq!(rendered, Ok(context.to_string()));
-    assert_eq!(*sandbox.sources.lock().expect("not poisoned"), [UNKNOWN]);
-
-    // A known one needs none.
-    sandbox.taken();
-    let known = include_str!("../../../../../../models/demo/template.jinja");
-    let known = ChatTemplate::of_file(Some(known), &SMOLLM3_CHAT, Some(sandbox.clone()));
-    assert_eq!(known.origin(), TemplateUse::Known);
-    assert!(known.render(&context, TODAY).is_ok());
-    assert_eq!(sandbox.taken(), 0);
-}
-
-#[test]
-fn a_template_that_the_sandbox_stops_is_probed_once_and_fails_with_the_reason() {
-    let sandbox = Arc::new(Noted {
-        refuses: true,
-        ..Noted::default()
-    });
-    let template = ChatTemplate::of_file(Some(UNKNOWN), &SMOLLM3_CHAT, Some(sandbox.clone()));
-    assert_eq!(template.capabilities(), Capabilities::default());
-    assert!(matches!(
-        template.fault(),
-        Some(TemplateError::Stopped { .. })
-    ));
-    assert_eq!(sandbox.taken(), 1);
-    let error = template.render(&json!({}), TODAY).expect_err("stopped");
-    assert_eq!(
-        error.to_string(),
-        "the chat template was stopped: it took longer than 2 s"
-    );
-
-    let long = format!("{UNKNOWN}{}", "x".repeat(64 << 10));
-    sandbox.taken();
-    let template = ChatTemplate::of_file(Some(&long), &SMOLLM3_CHAT, Some(sandbox.clone()));
-    let error = template.render(&json!({}), TODAY).expect_err("refused");
-    assert_eq!(error, TemplateError::TooLong { bytes: long.len() });
-    assert_eq!(sandbox.taken(), 0, "it is refused here");
-    assert_eq!(
-        render_template(&long, &json!({}), TODAY),
-        Err(TemplateError::TooLong { bytes: long.len() })
-    );
+fn a_template_of_unknown_text_does_not_run() {
+    let unknown = ["{{ messages[0].content }}", "{% if %}"];
+    for source in [Some(unknown[0]), Some(unknown[1]), None] {
+        let template = ChatTemplate::of_file(source, chosen(source));
+        let built_in = ChatTemplate::built_in();
+        assert_eq!(template.capabilities(), built_in.capabilities());
+        let context = json!({"messages": [{"role": "user", "content": "Hi"}]});
+        let rendered = template.render(&context, TODAY);
+        assert_eq!(rendered, built_in.render(&context, TODAY), "{source:?}");
+    }
 }
 
 /// These ended the process: by a stack overflow, or by an allocation of a terabyte.
@@ -380,7 +289,7 @@ fn values_without_end_and_fields_without_bounds_are_errors() {
         "{{ '{0:1000000000000}'.format('x') }}",
         "{{ strftime_now('%1000000000000d') }}",
     ] {
-        let rendered = render_template(source, &json!({}), TODAY);
+        let rendered = try_render(source, &json!({}));
         assert!(
             matches!(rendered, Err(TemplateError::Render { .. })),
             "{source}: {rendered:?}"
@@ -407,7 +316,7 @@ fn values_without_end_and_fields_without_bounds_are_errors() {
         ("{{ '{:>4}|{}'.format('x', 20250101) }}", "   x|20250101"),
     ] {
         assert_eq!(
-            render_template(source, &context, TODAY).as_deref(),
+            try_render(source, &context).as_deref(),
             Ok(expected),
             "{source}"
         );
@@ -417,7 +326,7 @@ fn values_without_end_and_fields_without_bounds_are_errors() {
 #[test]
 fn what_a_template_raises_is_one_line_of_bounded_length() {
     let source = "{{ raise_exception('a\\u001b[2J\\u202e\\n' ~ 'x' * 10000) }}";
-    let error = render_template(source, &json!({}), TODAY).expect_err("raised");
+    let error = try_render(source, &json!({})).expect_err("raised");
     let TemplateError::Render { message, .. } = error else {
         panic!("{error}");
     };
@@ -444,13 +353,11 @@ fn templates_of_other_formats_render_byte_for_byte() {
         let cases: Vec<Value> = serde_json::from_str(&read(format!("{name}.json"))).expect("cases");
         assert_eq!(cases.len(), 108, "{name}");
         let parsed = ChatTemplate::parse(&source).expect("it compiles");
-        let known = ChatTemplate::of_file(Some(&source), &SMOLLM3_CHAT, None);
-        assert_eq!(
-            (known.origin(), known.protocol().name),
-            (TemplateUse::Known, protocol)
-        );
+        let chosen = chosen(Some(&source));
+        assert_eq!(chosen.to_string(), protocol);
+        let known = ChatTemplate::of_file(Some(&source), chosen);
         assert_eq!(known.capabilities().thinking, thinks, "{name}");
-        let own = ChatTemplate::of_protocol(known.protocol(), TemplateUse::BuiltIn);
+        let own = ChatTemplate::of_protocol(known.protocol());
         let mut equal = 0;
         for case in &cases {
             let mut context = case["context"].clone();

@@ -41,6 +41,22 @@ impl Specials {
         }
     }
 
+    /// Control tokens with these texts.
+    #[cfg(test)]
+    pub(crate) fn of_texts<'a>(texts: impl Iterator<Item = &'a str>) -> Self {
+        let tokens: Vec<String> = texts.map(str::to_owned).collect();
+        Self::new(&Vocabulary {
+            types: vec![TokenType::Control; tokens.len()],
+            tokens,
+            merges: Vec::new(),
+            split: super::split::WordSplit::named("llama-bpe").expect("known"),
+            ignore_merges: true,
+            bos: None,
+            eos: None,
+            add_bos: false,
+        })
+    }
+
     /// The token with exactly this text.
     pub(crate) fn id(&self, text: &str) -> Option<u32> {
         self.ids.get(text).copied()
@@ -108,23 +124,10 @@ mod tests {
 
     use super::*;
 
-    fn specials(texts: &[String]) -> Specials {
-        Specials::new(&Vocabulary {
-            tokens: texts.to_vec(),
-            types: vec![TokenType::Control; texts.len()],
-            merges: Vec::new(),
-            split: crate::text::tokenizer::split::WordSplit::named("llama-bpe").expect("known"),
-            ignore_merges: true,
-            bos: None,
-            eos: None,
-            add_bos: false,
-        })
-    }
-
     #[test]
     fn the_longest_special_token_is_found_among_its_prefixes() {
         let texts = ["<", "<a", "<ab>", "<abc>", "<b", "x<", "é<", "é"].map(str::to_owned);
-        let specials = specials(&texts);
+        let specials = Specials::of_texts(texts.iter().map(String::as_str));
         for (text, expected) in [
             ("<abc>", Some("<abc>")),
             ("<abc", Some("<a")),
@@ -161,7 +164,7 @@ mod tests {
                 _ => format!("<|special_{n}|>"),
             })
             .collect();
-        let specials = specials(&texts);
+        let specials = Specials::of_texts(texts.iter().map(String::as_str));
         let text = "<|special_0|> 𐀀 ".repeat(10_000);
         let started = Instant::now();
         assert_eq!(specials.find(&text), None);

@@ -3,28 +3,6 @@
 
 use std::io;
 
-/// Limits memory, stack and CPU time of this process for good, and disables core dumps.
-#[cfg(unix)]
-pub fn set() -> io::Result<()> {
-    use rustix::process::Resource;
-
-    /// Memory of a rendering, in bytes, beyond what the program has allocated.
-    const MEMORY: u64 = 512 << 20;
-    /// CPU time in seconds, so that it ends even if its parent has ended.
-    const TIME: u64 = 3;
-
-    lower(Resource::As, taken().saturating_add(MEMORY))?;
-    lower(Resource::Cpu, TIME)?;
-    set_stack()?;
-    no_core_dumps()
-}
-
-/// Does nothing: on other systems its time is the only bound of its memory.
-#[cfg(not(unix))]
-pub fn set() -> io::Result<()> {
-    Ok(())
-}
-
 /// Limits further allocations of this process to `bytes`, and disables its core dumps: beyond the limit an allocation
 /// fails, instead of the system ending some process when it is out of memory.
 #[cfg(target_os = "linux")]
@@ -110,16 +88,8 @@ fn writable() -> u64 {
     status("VmData:").unwrap_or(0)
 }
 
-/// Returns the address space of this process, most of it for shared libraries.
-#[cfg(unix)]
-fn taken() -> u64 {
-    /// Fallback if it cannot be queried.
-    const USUAL: u64 = 2 << 30;
-    status("VmSize:").unwrap_or(USUAL)
-}
-
 /// Returns a field of this process's status, in bytes.
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 fn status(field: &str) -> Option<u64> {
     let table = std::fs::read_to_string("/proc/self/status").ok()?;
     let size = table.lines().find_map(|line| line.strip_prefix(field))?;
