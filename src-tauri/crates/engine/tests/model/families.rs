@@ -18,7 +18,7 @@ struct Families {
 }
 
 /// The folder `shared/reference/logits` beside the repository or one of its parents.
-fn folder() -> Option<PathBuf> {
+pub fn folder() -> Option<PathBuf> {
     let found = Path::new(env!("CARGO_MANIFEST_DIR"))
         .ancestors()
         .map(|folder| folder.join("shared/reference/logits"))

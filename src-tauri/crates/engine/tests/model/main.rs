@@ -4,6 +4,7 @@ mod context;
 mod families;
 mod fidelity;
 mod files;
+mod formats;
 mod freed_gpu_memory;
 mod generate;
 mod golden;
@@ -11,6 +12,7 @@ mod golden;
 mod hostile;
 mod iq4;
 mod reference;
+mod refused;
 #[path = "../../../skipped.rs"]
 mod skipped;
 mod split;

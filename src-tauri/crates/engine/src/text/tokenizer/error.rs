@@ -15,10 +15,10 @@ pub enum TokenizerError {
     )]
     NoTypes(&'static str),
     /// An unsupported kind of tokenizer.
-    #[error("tokenizer model `{0}` is not supported (`gpt2`, byte-level BPE, is)")]
+    #[error("`tokenizer.ggml.model`: `{0}` is not supported (`gpt2`, byte-level BPE, is)")]
     Model(String),
     /// An unsupported pre-tokeniser.
-    #[error("pre-tokenizer `{name}` is not supported ({known} are)", name = .0, known = WordSplit::known())]
+    #[error("`tokenizer.ggml.pre`: pre-tokenizer `{name}` is not supported ({known} are)", name = .0, known = WordSplit::known())]
     Split(String),
     /// A list is too long or does not have an entry for each token.
     #[error("`{key}` has {found} entries where {expected} belong")]

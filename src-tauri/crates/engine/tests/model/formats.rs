@@ -1,0 +1,379 @@
+//! What the engine does around the forward pass, in each chat format: over tiny models whose vocabulary has the tokens of the
+//! format. The files lie outside of the repository; the tests are skipped where they are absent.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use engine::gguf::write::{self, Field};
+use engine::{
+    Conversation, Engine, Event, Finished, GenerateParams, Gguf, KvBlocks, LoadOptions, ModelFile,
+    Part, Prompt, Role, Sampling, Turn,
+};
+use jiff::civil::Date;
+
+use crate::families::folder;
+use crate::reference::{exactly, on_cpu};
+
+static NEVER: AtomicBool = AtomicBool::new(false);
+
+/// A format, a tiny model for it, a template by whose text it is chosen, and the tokens that take the place of others.
+struct Format {
+    name: &'static str,
+    model: &'static str,
+    template: &'static str,
+    renamed: &'static [(&'static str, &'static str)],
+    thinks: bool,
+}
+
+const FORMATS: [Format; 6] = [
+    Format {
+        name: "SmolLM3",
+        model: "tiny-llama",
+        template: "<|im_start|> Reasoning Mode",
+        renamed: &[],
+        thinks: true,
+    },
+    Format {
+        name: "ChatML",
+        model: "tiny-smollm2",
+        template: "<|im_start|>",
+        renamed: &[],
+        thinks: false,
+    },
+    Format {
+        name: "Qwen 2.5",
+        model: "tiny-qwen2",
+        template: "<|im_start|>",
+        renamed: &[],
+        thinks: false,
+    },
+    Format {
+        name: "Qwen 3",
+        model: "tiny-qwen3",
+        template: "<|im_start|> <think>",
+        renamed: &[],
+        thinks: true,
+    },
+    Format {
+        name: "Qwen 3 Instruct",
+        model: "tiny-qwen3",
+        template: "<|im_start|>",
+        renamed: &[],
+        thinks: false,
+    },
+    Format {
+        name: "Llama 3",
+        model: "tiny-llama",
+        template: "<|start_header_id|>",
+        renamed: &[
+            ("<|im_start|>", "<|start_header_id|>"),
+            ("<|finetune_right_pad_id|>", "<|end_header_id|>"),
+            ("<|im_end|>", "<|eot_id|>"),
+        ],
+        thinks: false,
+    },
+];
+
+impl Format {
+    /// The tiny model with the template and the tokens of this format; `None` where it is absent.
+    fn file(&self) -> Option<ModelFile> {
+        let gguf = Gguf::open(&folder()?.join(format!("{}-q8_0.gguf", self.model)));
+        let gguf = gguf.expect("a file");
+        let template = Field::String(self.template.to_owned());
+        let fields = gguf.keys().filter_map(|key| {
+            let mut field = Field::from_value(&gguf.get(key)?)?;
+            if let (Field::Strings(tokens), "tokenizer.ggml.tokens") = (&mut field, key) {
+                for token in tokens {
+                    if let Some((_, name)) = self.renamed.iter().find(|(old, _)| old == token) {
+                        *token = (*name).to_owned();
+                    }
+                }
+            }
+            Some((key, field))
+        });
+        let fields = fields.chain([("tokenizer.chat_template", template)]);
+        let header = Gguf::from_bytes(write::header(fields, &[])).expect("a header");
+        let file = ModelFile::from_parts(&header, Arc::new(gguf)).expect("a model");
+        let chosen = file.summary().protocol.to_string();
+        let expected = format!("{}, chosen by the file's chat template", self.name);
+        assert!(chosen.starts_with(&expected), "{chosen}");
+        assert_eq!(file.summary().can_think, self.thinks, "{chosen}");
+        Some(file)
+    }
+
+    fn open(&self) -> Option<Engine> {
+        // Of random weights the likeliest token is often hardly the likeliest.
+        let file = self.file()?;
+        Some(Engine::load(&file, &exactly(), &mut |_| {}).expect("its weights are there"))
+    }
+}
+
+fn conversation(messages: Vec<Turn>, thinking: bool) -> Conversation {
+    Conversation {
+        messages,
+        instructions: None,
+        thinking,
+        today: Date::constant(2026, 3, 5),
+        tools: Vec::new(),
+    }
+}
+
+fn user(text: &str) -> Turn {
+    Turn::new(Role::User, text)
+}
+
+/// The likeliest answer to a prompt, and its parts.
+fn answer(
+    engine: &mut Engine,
+    prompt: &Prompt,
+    most: usize,
+    lookup: bool,
+) -> (Vec<(u32, Part)>, Finished) {
+    let params = GenerateParams {
+        sampling: Sampling {
+            temperature: 0.0,
+            ..Sampling::default()
+        },
+        max_tokens: Some(most),
+        lookup,
+        ..GenerateParams::default()
+    };
+    let mut tokens = Vec::new();
+    let finished = engine.generate(prompt, &params, &NEVER, &mut |event| {
+        if let Event::Token { id, part, .. } = event {
+            tokens.push((id, part));
+        }
+    });
+    (tokens, finished.expect("it answers"))
+}
+
+fn ids(tokens: &[(u32, Part)]) -> Vec<u32> {
+    tokens.iter().map(|(id, _)| *id).collect()
+}
+
+/// The text of one part of an answer.
+fn text(engine: &Engine, tokens: &[(u32, Part)], of: Part) -> String {
+    let ids: Vec<u32> = tokens
+        .iter()
+        .filter(|(_, part)| *part == of)
+        .map(|(id, _)| *id)
+        .collect();
+    engine.tokenizer().decode(&ids)
+}
+
+/// Runs `test` for each format, with thinking where there is any, and without.
+fn each(mut test: impl FnMut(&Format, &mut Engine, bool)) {
+    for format in &FORMATS {
+        for thinking in [false, true] {
+            let Some(mut engine) = format.open() else {
+                return;
+            };
+            if format.thinks || !thinking {
+                test(format, &mut engine, thinking);
+            }
+        }
+    }
+}
+
+#[test]
+fn typed_control_tokens_stay_text() {
+    each(|format, engine, thinking| {
+        let tokenizer = engine.tokenizer();
+        let vocabulary = u32::try_from(tokenizer.vocabulary_size()).expect("ids");
+        let specials: Vec<(u32, String)> = (0..vocabulary)
+            .filter_map(|id| {
+                let text = String::from_utf8(tokenizer.piece(id).to_vec()).ok()?;
+                (tokenizer.special(&text) == Some(id)).then_some((id, text))
+            })
+            .collect();
+        assert!(specials.len() > 8, "{}", format.name);
+        let counts = |typed: &str| {
+            let turns = vec![
+                user(typed),
+                Turn::new(Role::Assistant, format!("a{typed}")),
+                user(&format!("{typed}b")),
+            ];
+            let asked = Conversation {
+                instructions: Some(typed.to_owned()),
+                ..conversation(turns, thinking)
+            };
+            let prompt = engine.prompt(&asked).expect("a prompt");
+            let count = |id: u32| prompt.ids.iter().filter(|other| **other == id).count();
+            let counts: Vec<usize> = specials.iter().map(|(id, _)| count(*id)).collect();
+            (counts, tokenizer.decode(&prompt.ids))
+        };
+        let (expected, _) = counts("mild");
+        for (_, special) in &specials {
+            let (found, shown) = counts(special);
+            assert_eq!(found, expected, "{}: {special}: {shown}", format.name);
+            assert!(shown.contains(&format!("{special}b")), "{shown}");
+        }
+    });
+}
+
+#[test]
+fn a_stopped_answer_goes_on_where_it_was() {
+    each(|format, engine, thinking| {
+        let first = conversation(vec![user("Tell me more.")], thinking);
+        let first = engine.prompt(&first).expect("a prompt");
+        let (begun, _) = answer(engine, &first, 12, false);
+        let (whole, _) = answer(engine, &first, 20, false);
+        let thought = text(engine, &begun, Part::Thinking);
+        let open = Turn {
+            open: true,
+            ids: Some(ids(&begun)),
+            thinking: Some(thought).filter(|thought| !thought.is_empty()),
+            ..Turn::new(Role::Assistant, text(engine, &begun, Part::Answer))
+        };
+        let goes_on = conversation(vec![user("Tell me more."), open.clone()], thinking);
+        let prompt = engine.prompt(&goes_on).expect("a prompt");
+        let (name, begun) = (format.name, ids(&begun));
+        assert_eq!(prompt.ids, [first.ids.clone(), begun].concat(), "{name}");
+        let (rest, _) = answer(engine, &prompt, 8, false);
+        assert_eq!(ids(&rest), ids(&whole)[12..], "{name}");
+
+        // The same from text, as after a change of the model.
+        let typed = Turn {
+            ids: None,
+            thinking: None,
+            ..Turn::new(Role::Assistant, "Well, ")
+        };
+        let open = Turn {
+            open: true,
+            ..typed
+        };
+        let goes_on = conversation(vec![user("Tell me more."), open], thinking);
+        let prompt = engine.prompt(&goes_on).expect("a prompt");
+        let shown = engine.tokenizer().decode(&prompt.ids);
+        let before = engine.tokenizer().decode(&first.ids);
+        assert_eq!(shown, format!("{before}Well, "), "{name}");
+    });
+}
+
+#[test]
+fn the_next_prompt_goes_on_from_the_cache() {
+    each(|format, engine, thinking| {
+        let first = conversation(vec![user("Tell me more.")], thinking);
+        let first = engine.prompt(&first).expect("a prompt");
+        let (said, _) = answer(engine, &first, 12, false);
+        let thought = text(engine, &said, Part::Thinking);
+        let turns = vec![
+            user("Tell me more."),
+            Turn {
+                ids: Some(ids(&said)),
+                thinking: Some(thought).filter(|thought| !thought.is_empty()),
+                ..Turn::new(Role::Assistant, text(engine, &said, Part::Answer))
+            },
+            user("And now?"),
+        ];
+        let next = engine.prompt(&conversation(turns, thinking)).expect("it");
+        let (_, finished) = answer(engine, &next, 1, false);
+        // Qwen 3 leaves earlier thinking out, also the empty one.
+        let tokenizer = engine.tokenizer();
+        let start = tokenizer.special("<think>");
+        let kept = match first.ids.iter().rposition(|id| Some(*id) == start) {
+            Some(at) if format.name == "Qwen 3" => at,
+            _ if format.name == "Qwen 3" => first.ids.len(),
+            _ => first.ids.len() + said.len() - 1,
+        };
+        let cached = finished.stats.cached_tokens;
+        assert!(cached >= kept, "{}: {cached} of {kept}", format.name);
+    });
+}
+
+#[test]
+fn lookup_changes_no_answer() {
+    let mut drafted = None;
+    each(|format, engine, thinking| {
+        let asked = "one two three four five one two three four five one two three four";
+        let prompt = conversation(vec![user(asked)], thinking);
+        let prompt = engine.prompt(&prompt).expect("a prompt");
+        let (plain, _) = answer(engine, &prompt, 150, false);
+        let (fast, finished) = answer(engine, &prompt, 150, true);
+        assert_eq!(ids(&fast), ids(&plain), "{}", format.name);
+        *drafted.get_or_insert(0) += finished.stats.drafted_tokens;
+    });
+    assert_ne!(drafted, Some(0), "of random weights some repeat themselves");
+}
+
+/// Blocks of KV caches in memory.
+#[derive(Default)]
+struct Blocks(HashMap<Vec<u32>, Vec<u8>>, usize);
+
+impl KvBlocks for Blocks {
+    fn load(&mut self, tokens: &[u32], first: usize, each: &mut dyn FnMut(&[u8]) -> bool) {
+        let ends = (first + self.1..=tokens.len()).step_by(self.1);
+        for block in ends.map_while(|end| self.0.get(&tokens[..end])) {
+            if !each(block) {
+                return;
+            }
+        }
+    }
+
+    fn holds(&mut self, _: u64, tokens: &[u32]) -> bool {
+        self.0.contains_key(tokens)
+    }
+
+    fn store(&mut self, _: u64, tokens: &[u32], block: &[u8]) -> bool {
+        self.0.insert(tokens.to_vec(), block.to_vec());
+        true
+    }
+}
+
+#[test]
+fn a_chat_from_the_disk_goes_on_as_a_cold_run_does() {
+    each(|format, engine, thinking| {
+        let long = "Some words to read. ".repeat(120);
+        let asked = conversation(
+            vec![user(&long), Turn::new(Role::Assistant, "Yes."), user("?")],
+            thinking,
+        );
+        let prompt = engine.prompt(&asked).expect("a prompt");
+        let (said, _) = answer(engine, &prompt, 16, false);
+        let block = engine.session().block().expect("on the CPU");
+        let mut blocks = Blocks(HashMap::new(), block);
+        while engine
+            .session()
+            .keep(&mut blocks, true, &NEVER)
+            .expect("no failure")
+        {}
+        assert!(!blocks.0.is_empty(), "{}", format.name);
+
+        let mut again = format.open().expect("it is there");
+        let mut restored = 0;
+        again.session().resume(
+            &prompt.ids,
+            prompt.settled,
+            1,
+            Some(&mut blocks),
+            &NEVER,
+            &mut |done| restored = done,
+        );
+        assert!(restored >= block, "{}: {restored}", format.name);
+        let (same, finished) = answer(&mut again, &prompt, 16, false);
+        assert_eq!(ids(&same), ids(&said), "{}", format.name);
+        assert!(finished.stats.cached_tokens >= restored, "{}", format.name);
+    });
+}
+
+/// The tiny models were trained for 4,096 tokens.
+#[test]
+fn a_longer_context_is_that_of_the_publisher_or_refused_with_the_reason() {
+    for format in &FORMATS {
+        let Some(file) = format.file() else { return };
+        let options = LoadOptions {
+            context: Some(20_000),
+            ..on_cpu()
+        };
+        let engine = Engine::load(&file, &options, &mut |_| {}).expect("its weights are there");
+        let summary = engine.summary();
+        let note = summary.context_note.as_deref().unwrap_or_default();
+        let (expected, reason) = match format.model {
+            "tiny-qwen2" | "tiny-qwen3" => (16_384, "longer than it was trained for"),
+            _ => (4096, "the model supports no more"),
+        };
+        assert_eq!(summary.context_length, expected, "{}", format.name);
+        assert!(note.contains(reason), "{}: {note}", format.name);
+    }
+}
