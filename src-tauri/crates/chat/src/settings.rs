@@ -449,6 +449,19 @@ mod tests {
     }
 
     #[test]
+    fn a_row_that_an_earlier_version_had_is_left_out() {
+        let rows = json!({ "ownTemplates": ["0123456789abcdef"], "theme": "dark" });
+        let Value::Object(rows) = rows else {
+            unreachable!()
+        };
+        let expected = Settings {
+            theme: Theme::Dark,
+            ..Settings::default()
+        };
+        assert_eq!(Settings::from_rows(rows), expected);
+    }
+
+    #[test]
     fn one_value_out_of_range_does_not_take_the_others() {
         let rows = json!({ "samplingChanges": {
             "temperature": 99, "topP": 0.5, "topK": -3, "minP": "low", "seed": 7, "ofALaterVersion": [],
