@@ -11,6 +11,7 @@ mod export;
 mod fetch;
 mod folders;
 mod gpu_check;
+mod guide;
 mod import;
 mod input;
 mod inspect;
@@ -39,8 +40,8 @@ use crate::visible::on_one_line;
 use crate::{reference_process, worker};
 use args::{
     AskArgs, BenchArgs, ChatArgs, ChatsArgs, DevicesArgs, ExportArgs, FetchArgs, GpuCheckArgs,
-    ImportArgs, InspectArgs, LogitsArgs, ModelsArgs, QuantizeArgs, ReferenceLogitsArgs, RenderArgs,
-    TokenizeArgs, VerifyArgs, WindowArgs,
+    GuideArgs, ImportArgs, InspectArgs, LogitsArgs, ModelsArgs, QuantizeArgs, ReferenceLogitsArgs,
+    RenderArgs, TokenizeArgs, VerifyArgs, WindowArgs,
 };
 use output::CliError;
 
@@ -123,6 +124,10 @@ pub enum Command {
     /// Parts that cannot be read are left out and named, and chats that you have are skipped. Exits with 1 if nothing was
     /// imported. Close the app first, or import in its window.
     Import(ImportArgs),
+    /// Explain how to use Goldcrest: list the topics, or print one
+    ///
+    /// A topic is found by its id, or by words: goldcrest guide how do I stop an answer.
+    Guide(GuideArgs),
     /// Show what is in a GGUF file and the memory that it needs
     Inspect(InspectArgs),
     /// List known models and the model files on this computer, with memory and speed
@@ -213,6 +218,7 @@ pub fn run(command: Command) -> ExitCode {
         Command::Chats(args) => chats::run(&args),
         Command::Export(args) => export::run(&args),
         Command::Import(args) => import::run(&args),
+        Command::Guide(args) => guide::run(&args),
         Command::Inspect(args) => inspect::run(&args),
         Command::Models(args) => models::run(&args),
         Command::Tokenize(args) => tokenize::run(&args),

@@ -13,6 +13,7 @@ use chat::{
     Failure, FolderId, LengthWish, MessageId, ModelChoice, PresetContent, PresetId, QueuedMessage,
     SearchAnswer, SearchHit, Settings, Undone,
 };
+use guide::Guide;
 use tauri::ipc::{Channel, Invoke};
 use tauri::{Runtime, State};
 
@@ -28,7 +29,7 @@ use crate::network_check::{self, NetworkCheck};
 use crate::preset_files::{self, ImportedPresets};
 use crate::reply::{Reply, ask, ask_models, blocking};
 use crate::startup::Startup;
-use crate::wire::{HostEvent, ShellEvent, Snapshot, StartState};
+use crate::wire::{GuideAnswer, GuideTopic, HostEvent, ShellEvent, Snapshot, StartState};
 
 use data::*;
 
@@ -711,6 +712,34 @@ async fn open_link(url: String, desktop: State<'_, Arc<dyn Desktop>>) -> Reply<(
 #[cfg_attr(test, specta::specta)]
 async fn check_network() -> Reply<NetworkCheck> {
     blocking(network_check::run).await
+}
+
+#[tauri::command]
+#[cfg_attr(test, specta::specta)]
+async fn guide_topics() -> Reply<Vec<GuideTopic>> {
+    Ok(Guide::shared()
+        .topics()
+        .iter()
+        .map(GuideTopic::from)
+        .collect())
+}
+
+/// Finds the topics that fit what was typed so far, as ids, the best first.
+#[tauri::command]
+#[cfg_attr(test, specta::specta)]
+async fn search_guide(typed: String) -> Reply<Vec<&'static str>> {
+    blocking(move || {
+        let found = Guide::shared().search(&typed);
+        found.into_iter().map(|topic| &*topic.id).collect()
+    })
+    .await
+}
+
+/// Finds the topic that answers a question about the app.
+#[tauri::command]
+#[cfg_attr(test, specta::specta)]
+async fn guide_answer(question: String) -> Reply<GuideAnswer> {
+    blocking(move || Guide::shared().answer(&question).into()).await
 }
 
 /// Collects the same commands for the TypeScript.

@@ -90,7 +90,10 @@ macro_rules! each_command {
             begin_in_default_folder,
             move_data_folder,
             open_link,
-            check_network
+            check_network,
+            guide_topics,
+            search_guide,
+            guide_answer
         ]
     };
 }

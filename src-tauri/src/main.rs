@@ -49,6 +49,8 @@ mod worker;
 #[cfg(test)]
 mod bindings;
 #[cfg(test)]
+mod guide_names;
+#[cfg(test)]
 mod man;
 #[cfg(test)]
 #[expect(dead_code, reason = "no test of the shell asks for a GPU")]

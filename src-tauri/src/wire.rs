@@ -96,6 +96,54 @@ impl Snapshot {
     }
 }
 
+/// Topic of the guide; its texts are Markdown.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(test, derive(specta::Type))]
+#[serde(rename_all = "camelCase")]
+pub struct GuideTopic {
+    pub id: &'static str,
+    pub page: &'static str,
+    pub page_title: &'static str,
+    pub title: &'static str,
+    /// One paragraph.
+    pub answer: &'static str,
+    /// What follows the answer; often empty.
+    pub details: &'static str,
+}
+
+impl From<&'static guide::Topic> for GuideTopic {
+    fn from(topic: &'static guide::Topic) -> Self {
+        Self {
+            id: &topic.id,
+            page: topic.page,
+            page_title: topic.page_title,
+            title: topic.title,
+            answer: topic.answer,
+            details: topic.details,
+        }
+    }
+}
+
+/// What the guide has for a question: the id of a topic.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(test, derive(specta::Type))]
+#[serde(tag = "type", content = "topic", rename_all = "camelCase")]
+pub enum GuideAnswer {
+    Sure(&'static str),
+    Unsure(&'static str),
+    None,
+}
+
+impl From<guide::Match<'static>> for GuideAnswer {
+    fn from(found: guide::Match<'static>) -> Self {
+        match found {
+            guide::Match::Sure(topic) => Self::Sure(&topic.id),
+            guide::Match::Unsure(topic) => Self::Unsure(&topic.id),
+            guide::Match::None => Self::None,
+        }
+    }
+}
+
 /// Events from the host to the page.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(test, derive(specta::Type))]

@@ -37,6 +37,9 @@ _goldcrest() {
             goldcrest,fetch)
                 cmd="goldcrest__subcmd__fetch"
                 ;;
+            goldcrest,guide)
+                cmd="goldcrest__subcmd__guide"
+                ;;
             goldcrest,help)
                 cmd="goldcrest__subcmd__help"
                 ;;
@@ -85,6 +88,9 @@ _goldcrest() {
             goldcrest__subcmd__help,fetch)
                 cmd="goldcrest__subcmd__help__subcmd__fetch"
                 ;;
+            goldcrest__subcmd__help,guide)
+                cmd="goldcrest__subcmd__help__subcmd__guide"
+                ;;
             goldcrest__subcmd__help,help)
                 cmd="goldcrest__subcmd__help__subcmd__help"
                 ;;
@@ -119,7 +125,7 @@ _goldcrest() {
 
     case "${cmd}" in
         goldcrest)
-            opts="-t -c -h -V --threads --context --help --version ask chat chats export import inspect models tokenize render logits bench quantize verify fetch devices help"
+            opts="-t -c -h -V --threads --context --help --version ask chat chats export import guide inspect models tokenize render logits bench quantize verify fetch devices help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -518,8 +524,22 @@ _goldcrest() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        goldcrest__subcmd__guide)
+            opts="-h --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         goldcrest__subcmd__help)
-            opts="ask chat chats export import inspect models tokenize render logits bench quantize verify fetch devices help"
+            opts="ask chat chats export import guide inspect models tokenize render logits bench quantize verify fetch devices help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -617,6 +637,20 @@ _goldcrest() {
             return 0
             ;;
         goldcrest__subcmd__help__subcmd__fetch)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        goldcrest__subcmd__help__subcmd__guide)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )

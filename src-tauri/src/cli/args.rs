@@ -191,6 +191,13 @@ pub struct ChatsArgs {
 }
 
 #[derive(Debug, Args)]
+pub struct GuideArgs {
+    /// Id of a topic, or words to find it by; without them, all topics are listed
+    #[arg(value_name = "TOPIC")]
+    pub topic: Vec<String>,
+}
+
+#[derive(Debug, Args)]
 pub struct InspectArgs {
     /// GGUF file
     pub file: PathBuf,

@@ -179,6 +179,11 @@ export const commands = {
 	openLink: (url: string) => __TAURI_INVOKE<null>("open_link", { url }),
 	/**  Counts the network sockets of the app and of all programs that it has started. */
 	checkNetwork: () => __TAURI_INVOKE<NetworkCheck>("check_network"),
+	guideTopics: () => __TAURI_INVOKE<GuideTopic[]>("guide_topics"),
+	/**  Finds the topics that fit what was typed so far, as ids, the best first. */
+	searchGuide: (typed: string) => __TAURI_INVOKE<string[]>("search_guide", { typed }),
+	/**  Finds the topic that answers a question about the app. */
+	guideAnswer: (question: string) => __TAURI_INVOKE<GuideAnswer>("guide_answer", { question }),
 };
 
 /* Constants */
@@ -656,6 +661,21 @@ export type Format =
 "markdown" | 
 /**  The shown branches, as one page that looks like the app. */
 "html";
+
+/**  What the guide has for a question: the id of a topic. */
+export type GuideAnswer = { type: "sure"; topic: string } | { type: "unsure"; topic: string } | { type: "none" };
+
+/**  Topic of the guide; its texts are Markdown. */
+export type GuideTopic = {
+	id: string,
+	page: string,
+	pageTitle: string,
+	title: string,
+	/**  One paragraph. */
+	answer: string,
+	/**  What follows the answer; often empty. */
+	details: string,
+};
 
 /**  Events from the host to the page. */
 export type HostEvent = ChatEvent | ShellEvent;

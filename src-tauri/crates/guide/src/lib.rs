@@ -4,6 +4,7 @@
 //! paragraph is the answer, the rest are details. In `src-tauri/guide/wordings` each topic has the questions that people
 //! ask about it, from which the [`Matcher`] learns; `other.txt` there has requests that are not about the app.
 
+mod about_app;
 mod matcher;
 mod pages;
 mod words;

@@ -1,13 +1,11 @@
 //! The topic of a question, by BM25 over the topics' wordings, and whether the question is about the app at all.
 //!
 //! A document of BM25 is a topic: its title and all its wordings. The features are words, pairs of neighbours, and runs of
-//! three characters, by which misspelt and inflected words are found. `examples/compare.rs` has the alternatives that were
-//! measured.
+//! three characters, by which misspelt and inflected words are found.
 
-use std::collections::HashMap;
-
+use crate::about_app::AboutApp;
 use crate::pages::Topic;
-use crate::words::{features, hash, terms, words};
+use crate::words::{ByHash, features, hash, terms, words};
 
 /// BM25's saturation of repetitions and its regard for the length of a topic.
 const SATURATION: f32 = 1.8;
@@ -15,27 +13,23 @@ const LENGTH: f32 = 0.6;
 
 /// Least distance of the best topic from the second, as a share of its score, for a sure match.
 const SURE_LEAD: f32 = 0.12;
-/// Least evidence for a sure match and for an unsure one, found on the development half of the tests' questions.
-const SURE: f32 = 1.25;
-const UNSURE: f32 = 0.7;
-
-/// Weight of a word that occurs neither in the guide nor in the other requests: it speaks against the guide.
-const UNKNOWN: f32 = -1.5;
-/// Count that is added to each word's, so that one occurrence proves little.
-const SMOOTHING: f32 = 0.2;
-/// Greatest weight of a single word.
-const MOST: f32 = 3.0;
+/// Least evidence for a sure match and for an unsure one, found with the tests' development sets.
+const SURE: f32 = 7.5;
+const UNSURE: f32 = 5.0;
+/// Weight of the coverage in the evidence, beside the log-odds.
+const COVERAGE: f32 = 4.0;
+/// Least number of words of a wording that is sure by itself: fewer may be part of any conversation.
+const EXACT: usize = 3;
 
 /// Index of the wordings.
 pub struct Matcher {
     topics: usize,
-    features: HashMap<u64, Feature>,
+    features: ByHash<Feature>,
     /// Weight of a feature that no topic has.
     unknown_weight: f32,
-    /// Log-odds of each term: is a text with it about the app?
-    odds: HashMap<u64, f32>,
+    about_app: AboutApp,
     /// Topic of each wording, by the hash of its words.
-    exact: HashMap<u64, usize>,
+    exact: ByHash<usize>,
 }
 
 /// A feature: its weight, and what it adds to the score of each topic that has it.
@@ -55,26 +49,26 @@ pub enum Evidence {
 impl Matcher {
     /// Builds the index; `other` has requests that are not about the app, one a line.
     pub fn new(topics: &[Topic], other: &str) -> Self {
-        let mut exact = HashMap::new();
+        let mut exact = ByHash::default();
         let mut occurrences: Vec<(u64, usize)> = Vec::new();
-        let mut counts = TermCounts::default();
+        let mut texts = Vec::new();
         for (at, topic) in topics.iter().enumerate() {
-            for text in topic.wordings.iter().chain([&topic.title]) {
+            for text in topic.texts() {
                 let words = words(text);
+                let terms = terms(&words);
                 exact.insert(hash(&[words.join(" ").as_bytes()]), at);
-                occurrences.extend(features(&words).into_iter().map(|feature| (feature, at)));
-                counts.add(&words, true);
+                let features = features(&words, &terms);
+                occurrences.extend(features.into_iter().map(|feature| (feature, at)));
+                texts.push((terms, true));
             }
         }
-        for line in other.lines() {
-            counts.add(&words(line), false);
-        }
+        texts.extend(other.lines().map(|line| (terms(&words(line)), false)));
         occurrences.sort_unstable();
         Self {
             topics: topics.len(),
             features: weighted(&occurrences, topics.len()),
             unknown_weight: weight(0, topics.len()),
-            odds: counts.odds(),
+            about_app: AboutApp::new(&texts),
             exact,
         }
     }
@@ -82,7 +76,9 @@ impl Matcher {
     /// Finds the topic of a question.
     pub fn find(&self, question: &str) -> Evidence {
         let words = words(question);
-        if let Some(&at) = self.exact.get(&hash(&[words.join(" ").as_bytes()])) {
+        if words.len() >= EXACT
+            && let Some(&at) = self.exact.get(&hash(&[words.join(" ").as_bytes()]))
+        {
             return Evidence::Sure(at);
         }
         let (scores, possible) = self.scores(&words);
@@ -100,7 +96,7 @@ impl Matcher {
         if score <= 0.0 {
             return Evidence::None;
         }
-        let evidence = score / possible + self.log_odds(&words) / 2.0;
+        let evidence = COVERAGE * score / possible + self.about_app.log_odds(&terms(&words));
         let lead = (score - second) / score;
         match evidence {
             _ if evidence >= SURE && lead >= SURE_LEAD => Evidence::Sure(at),
@@ -121,7 +117,7 @@ impl Matcher {
     fn scores(&self, words: &[String]) -> (Vec<f32>, f32) {
         let mut scores = vec![0.0; self.topics];
         let mut possible = 0.0;
-        for hash in features(words) {
+        for hash in features(words, &terms(words)) {
             let Some(feature) = self.features.get(&hash) else {
                 possible += self.unknown_weight;
                 continue;
@@ -133,25 +129,10 @@ impl Matcher {
         }
         (scores, possible)
     }
-
-    /// Returns the log-odds that a text is about the app, divided by the root of its length.
-    fn log_odds(&self, words: &[String]) -> f32 {
-        let terms = terms(words);
-        let sum: f32 = terms
-            .iter()
-            .map(|term| match (self.odds.get(&term.hash), term.words) {
-                (Some(odds), 1) => *odds,
-                (Some(odds), _) => odds / 2.0,
-                (None, 1) => UNKNOWN,
-                (None, _) => 0.0,
-            })
-            .sum();
-        sum / (terms.len().max(1) as f32).sqrt()
-    }
 }
 
 /// Computes what each feature adds to the score of each topic, from sorted occurrences.
-fn weighted(occurrences: &[(u64, usize)], topics: usize) -> HashMap<u64, Feature> {
+fn weighted(occurrences: &[(u64, usize)], topics: usize) -> ByHash<Feature> {
     let mut lengths = vec![0_u32; topics];
     for (_, at) in occurrences {
         lengths[*at] += 1;
@@ -186,33 +167,4 @@ fn weighted(occurrences: &[(u64, usize)], topics: usize) -> HashMap<u64, Feature
 fn weight(of: usize, topics: usize) -> f32 {
     let (of, topics) = (of as f32, topics as f32);
     (1.0 + (topics - of + 0.5) / (of + 0.5)).ln()
-}
-
-/// Number of texts with each term, about the app and others.
-#[derive(Default)]
-struct TermCounts {
-    terms: HashMap<u64, [f32; 2]>,
-    texts: [f32; 2],
-}
-
-impl TermCounts {
-    fn add(&mut self, words: &[String], is_about_app: bool) {
-        let of = usize::from(is_about_app);
-        self.texts[of] += 1.0;
-        for term in terms(words) {
-            self.terms.entry(term.hash).or_default()[of] += 1.0;
-        }
-    }
-
-    fn odds(self) -> HashMap<u64, f32> {
-        let [others, own] = self.texts.map(|texts| texts + 2.0 * SMOOTHING);
-        let odds = |[other, count]: [f32; 2]| {
-            let odds = (count + SMOOTHING) / own / ((other + SMOOTHING) / others);
-            odds.ln().clamp(-MOST, MOST)
-        };
-        self.terms
-            .into_iter()
-            .map(|(term, counts)| (term, odds(counts)))
-            .collect()
-    }
 }

@@ -1,6 +1,6 @@
 //! The pages as they are built in, and their topics.
 
-use crate::words::words;
+use std::collections::HashMap;
 
 /// A page: its Markdown, and the wordings of its topics.
 struct Page {
@@ -53,6 +53,15 @@ pub struct Topic {
     pub(crate) wordings: Vec<&'static str>,
 }
 
+impl Topic {
+    /// Returns the texts by which it is found: its title and its wordings.
+    pub(crate) fn texts(&self) -> impl Iterator<Item = &'static str> {
+        [self.title]
+            .into_iter()
+            .chain(self.wordings.iter().copied())
+    }
+}
+
 /// Returns the topics of all pages.
 pub fn topics() -> Vec<Topic> {
     PAGES.iter().flat_map(topics_of).collect()
@@ -62,6 +71,11 @@ fn topics_of(page: &Page) -> Vec<Topic> {
     let mut sections = page.text.split("\n## ");
     let head = sections.next().unwrap_or_default();
     let page_title = head.trim_start_matches("# ").trim();
+    let wordings: HashMap<&str, &str> = page
+        .wordings
+        .split("## ")
+        .filter_map(|section| section.split_once('\n'))
+        .collect();
     sections
         .map(|section| {
             let (title, text) = section.split_once('\n').unwrap_or((section, ""));
@@ -69,7 +83,7 @@ fn topics_of(page: &Page) -> Vec<Topic> {
             let (answer, details) = text.split_once("\n\n").unwrap_or((text, ""));
             let id = id_of(title);
             Topic {
-                wordings: wordings_of(page.wordings, &id),
+                wordings: wordings.get(&*id).unwrap_or(&"").lines().collect(),
                 id,
                 page: page.name,
                 page_title,
@@ -88,22 +102,13 @@ fn id_of(title: &str) -> String {
     kept.replace(' ', "-")
 }
 
-/// Returns the lines of a topic below its id.
-fn wordings_of(text: &'static str, id: &str) -> Vec<&'static str> {
-    text.lines()
-        .skip_while(|line| line.strip_prefix("## ") != Some(id))
-        .skip(1)
-        .take_while(|line| !line.starts_with("## "))
-        .filter(|line| !words(line).is_empty())
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::{BTreeMap, BTreeSet};
     use std::path::Path;
 
     use super::*;
+    use crate::words::words;
 
     #[test]
     fn the_folder_has_the_pages_that_are_built_in() {
