@@ -17,6 +17,7 @@ import { Folders } from "./folders.svelte";
 import { Composer } from "./composer.svelte";
 import { Context } from "./context.svelte";
 import { Conversation } from "./conversation.svelte";
+import { Help } from "./help.svelte";
 import { Find } from "./find.svelte";
 import { ContextMenu } from "./menu.svelte";
 import { Disk } from "./disk.svelte";
@@ -68,6 +69,7 @@ export class App {
   readonly model: Model;
   readonly models: Models;
   readonly checking: ModelChecking;
+  readonly help: Help;
   readonly preferences: Preferences;
   readonly presets: Presets;
   readonly privacy: Privacy;
@@ -109,6 +111,7 @@ export class App {
     this.model = new Model(host, this.notices);
     this.models = new Models(host, this.notices, this.model);
     this.checking = new ModelChecking(host, this.notices);
+    this.help = new Help(host, this.notices);
     this.preferences = new Preferences(host, this.notices);
     this.presets = new Presets(host, this.notices, this.preferences, this.conversation);
     this.privacy = new Privacy(host, this.notices);
@@ -175,6 +178,7 @@ export class App {
       this.settingsPage !== null ||
       this.palette.shown ||
       this.models.shown ||
+      this.help.shown ||
       this.presets.shown ||
       this.list.question !== null ||
       this.transfers.exporting !== null ||

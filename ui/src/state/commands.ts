@@ -53,6 +53,13 @@ export const commands: readonly Command[] = [
     reserved: true,
   },
   {
+    name: "Help",
+    keywords: "guide manual how to question",
+    keys: "F1",
+    run: (app) => app.help.show(),
+    reserved: true,
+  },
+  {
     name: "New folder",
     keywords: "group create",
     run: (app) => app.newFolder(),

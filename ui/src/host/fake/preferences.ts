@@ -1,5 +1,7 @@
 import type {
   ChatPreset,
+  GuideAnswer,
+  GuideTopic,
   ImportedPresets,
   ModelList,
   ModelView,
@@ -9,7 +11,9 @@ import type {
   Settings,
   Undone,
 } from "../host";
+import { fold } from "../../text/query";
 import { defaultSettings } from "../defaults";
+import { guideTopics } from "./guide";
 import { FakeModelHost, refuse } from "./models";
 import { FakeUndo, type Revert } from "./undo";
 
@@ -145,6 +149,20 @@ export abstract class FakePreferencesHost extends FakeModelHost {
 
   importPresets(): Promise<ImportedPresets | null> {
     return this.reply({ ids: this.#add([imported]), leftOut: [] });
+  }
+
+  guideTopics(): Promise<GuideTopic[]> {
+    return this.reply(guideTopics);
+  }
+
+  searchGuide(typed: string): Promise<string[]> {
+    const found = guideTopics.filter(({ title }) => fold(title).includes(fold(typed.trim())));
+    return this.reply(found.map(({ id }) => id));
+  }
+
+  guideAnswer(question: string): Promise<GuideAnswer> {
+    const topic = guideTopics.find(({ title }) => fold(question).includes(fold(title)));
+    return this.reply<GuideAnswer>(topic ? { type: "sure", topic: topic.id } : { type: "none" });
   }
 
   checkNetwork(): Promise<NetworkCheck> {

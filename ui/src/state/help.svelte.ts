@@ -1,0 +1,64 @@
+import type { GuideTopic, Host } from "../host/host";
+import type { Notices } from "./notices.svelte";
+
+/** The guide, as the help window shows it. */
+export class Help {
+  /** The window is open. */
+  shown = $state(false);
+  topics = $state.raw<GuideTopic[]>([]);
+  query = $state("");
+  /** The id of the topic that is open. */
+  open = $state<string | null>(null);
+  /** The ids of the topics that were found; null without a query. */
+  #found = $state.raw<string[] | null>(null);
+
+  constructor(
+    private readonly host: Host,
+    private readonly notices: Notices,
+  ) {}
+
+  readonly topic = $derived.by(() => this.topics.find(({ id }) => id === this.open) ?? null);
+  /** The topics that are listed, under the titles of their pages; without titles while a query is there. */
+  readonly sections = $derived.by((): { title: string | null; topics: GuideTopic[] }[] => {
+    if (this.#found !== null) {
+      const found = this.#found.map((id) => this.topics.find((topic) => topic.id === id));
+      return [{ title: null, topics: found.filter((topic) => topic !== undefined) }];
+    }
+    const pages = new Map<string, GuideTopic[]>();
+    for (const topic of this.topics) {
+      const page = pages.get(topic.pageTitle);
+      if (page) page.push(topic);
+      else pages.set(topic.pageTitle, [topic]);
+    }
+    return [...pages].map(([title, topics]) => ({ title, topics }));
+  });
+
+  /** Opens the window, on a topic if one is given. */
+  async show(topic: string | null = null): Promise<void> {
+    this.query = "";
+    this.#found = null;
+    this.open = topic;
+    this.shown = true;
+    if (this.topics.length > 0) return;
+    this.topics = (await this.notices.guard(this.host.guideTopics())) ?? [];
+  }
+
+  close(): void {
+    this.shown = false;
+  }
+
+  /** Lists the topics that fit what was typed. */
+  async search(query: string): Promise<void> {
+    this.query = query;
+    if (query.trim() === "") {
+      this.#found = null;
+      return;
+    }
+    const found = await this.notices.guard(this.host.searchGuide(query));
+    // A later one may have answered before.
+    if (found && this.query === query) this.#found = found.slice(0, MOST);
+  }
+}
+
+/** The most topics that a search lists. */
+const MOST = 20;

@@ -1,0 +1,49 @@
+import { expect, test } from "vitest";
+import { FakeHost } from "../host/fake/fake";
+import { Help } from "./help.svelte";
+import { Notices } from "./notices.svelte";
+
+const opened = async (topic: string | null = null): Promise<{ host: FakeHost; help: Help }> => {
+  const host = new FakeHost({});
+  const help = new Help(host, new Notices());
+  await help.show(topic);
+  return { host, help };
+};
+const titles = ({ sections }: Help): (string | null)[] => sections.map(({ title }) => title);
+
+test("the topics stand under the titles of their pages, and a given one is open", async () => {
+  const { help } = await opened("new-chat");
+  expect(titles(help)).toEqual(["Chats", "Models"]);
+  expect(help.topic?.title).toBe("Start a new chat");
+});
+
+test("what is typed lists the topics that were found, without pages", async () => {
+  const { help } = await opened();
+  await help.search("model");
+  expect(help.sections).toHaveLength(1);
+  expect(titles(help)).toEqual([null]);
+  expect(help.sections[0]?.topics.map(({ id }) => id)).toEqual(["open-model"]);
+  await help.search(" ");
+  expect(titles(help)).toEqual(["Chats", "Models"]);
+});
+
+test("the answer to an earlier query does not replace that to a later one", async () => {
+  const { host, help } = await opened();
+  const answers: ((ids: string[]) => void)[] = [];
+  host.searchGuide = () => new Promise((answer) => answers.push(answer));
+  const first = help.search("n");
+  const second = help.search("ne");
+  answers[1]?.(["new-chat"]);
+  await second;
+  answers[0]?.(["open-model"]);
+  await first;
+  expect(help.sections[0]?.topics.map(({ id }) => id)).toEqual(["new-chat"]);
+});
+
+test("the window begins with the whole list again", async () => {
+  const { help } = await opened("new-chat");
+  await help.search("model");
+  help.close();
+  await help.show();
+  expect([help.query, help.topic, help.sections.length]).toEqual(["", null, 2]);
+});
