@@ -37,7 +37,7 @@ complete -c goldcrest -n "__fish_goldcrest_needs_command" -a "guide" -d 'Explain
 complete -c goldcrest -n "__fish_goldcrest_needs_command" -a "inspect" -d 'Show what is in a GGUF file and the memory that it needs'
 complete -c goldcrest -n "__fish_goldcrest_needs_command" -a "models" -d 'List known models and the model files on this computer, with memory and speed'
 complete -c goldcrest -n "__fish_goldcrest_needs_command" -a "tokenize" -d 'Print the token ids of each text as a line of JSON'
-complete -c goldcrest -n "__fish_goldcrest_needs_command" -a "render" -d 'Print the exact prompt that a chat template renders'
+complete -c goldcrest -n "__fish_goldcrest_needs_command" -a "render" -d 'Print the exact prompt that a model\'s chat template renders'
 complete -c goldcrest -n "__fish_goldcrest_needs_command" -a "logits" -d 'Print logits as JSON rows'
 complete -c goldcrest -n "__fish_goldcrest_needs_command" -a "bench" -d 'Measure prefill and decode speed'
 complete -c goldcrest -n "__fish_goldcrest_needs_command" -a "quantize" -d 'Convert a model in floats to a quantised GGUF file'
@@ -60,7 +60,6 @@ complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -l top-k -d 'To
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -l min-p -d 'Min-p: a number from 0 to 1. Ignores tokens less likely than this fraction of the top one. [default: as the model\'s file says, else 0]' -r
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -l repeat-penalty -d 'Repeat penalty: a number from 0.5 to 3. Above 1 discourages repetition. [default: as the model\'s file says, else 1]' -r
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -l seed -d 'Seed: a whole number from 0 to 9007199254740991. The same seed gives the same answer on the same device.' -r
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -l own-template -d 'Use the file\'s own chat template although it is unknown; it runs in a separate process'
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -l no-think -d 'Answer at once, without thinking first'
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -l no-lookup -d 'Turn off speculative decoding (same answers, slower where they repeat the context)'
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -l json -d 'Print one JSON object at the end'
@@ -80,7 +79,6 @@ complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -l top-k -d 'T
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -l min-p -d 'Min-p: a number from 0 to 1. Ignores tokens less likely than this fraction of the top one. [default: as the model\'s file says, else 0]' -r
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -l repeat-penalty -d 'Repeat penalty: a number from 0.5 to 3. Above 1 discourages repetition. [default: as the model\'s file says, else 1]' -r
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -l seed -d 'Seed: a whole number from 0 to 9007199254740991. The same seed gives the same answer on the same device.' -r
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -l own-template -d 'Use the file\'s own chat template although it is unknown; it runs in a separate process'
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -l no-think -d 'Answer at once, without thinking first'
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -l no-lookup -d 'Turn off speculative decoding (same answers, slower where they repeat the context)'
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -s h -l help -d 'Print help'
@@ -107,9 +105,7 @@ complete -c goldcrest -n "__fish_goldcrest_using_subcommand tokenize" -s 0 -l nu
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand tokenize" -l json -d 'Print a JSON object with the text and its ids'
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand tokenize" -s h -l help -d 'Print help'
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand render" -s m -l model -d 'GGUF file whose template is used [default: GOLDCREST_MODEL, else the demo model]' -r -F
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand render" -l template -d 'A Jinja file' -r -F
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand render" -l messages -d 'JSON with the template\'s variables under `context`, and `today` as YYYY-MM-DD' -r -F
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand render" -l own-template -d 'Use the file\'s own chat template although it is unknown; it runs in a separate process'
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand render" -s h -l help -d 'Print help'
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand logits" -s m -l model -d 'GGUF file [default: GOLDCREST_MODEL, else the demo model]' -r -F
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand logits" -l device -d 'auto, cpu, gpu, gpu:ID, or for `ask` also reference (candle) [default: GOLDCREST_DEVICE, else auto]' -r
@@ -117,7 +113,6 @@ complete -c goldcrest -n "__fish_goldcrest_using_subcommand logits" -s t -l thre
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand logits" -s c -l context -d 'Context length in tokens; YaRN extends it beyond the trained length [default: GOLDCREST_CONTEXT, else as trained, in at most half of the free memory]' -r
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand logits" -l kv -d 'KV cache: f16, or q8_0 for half the memory [default: f16]' -r
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand logits" -l tokens -d 'Token ids, separated by commas' -r
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand logits" -l own-template -d 'Use the file\'s own chat template although it is unknown; it runs in a separate process'
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand logits" -l all -d 'Print logits of every position, not only the last'
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand logits" -s h -l help -d 'Print help'
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand bench" -s m -l model -d 'GGUF file [default: GOLDCREST_MODEL, else the demo model]' -r -F
@@ -167,7 +162,7 @@ complete -c goldcrest -n "__fish_goldcrest_using_subcommand help; and not __fish
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand help; and not __fish_seen_subcommand_from ask chat chats export import guide inspect models tokenize render logits bench quantize verify fetch devices help" -f -a "inspect" -d 'Show what is in a GGUF file and the memory that it needs'
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand help; and not __fish_seen_subcommand_from ask chat chats export import guide inspect models tokenize render logits bench quantize verify fetch devices help" -f -a "models" -d 'List known models and the model files on this computer, with memory and speed'
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand help; and not __fish_seen_subcommand_from ask chat chats export import guide inspect models tokenize render logits bench quantize verify fetch devices help" -f -a "tokenize" -d 'Print the token ids of each text as a line of JSON'
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand help; and not __fish_seen_subcommand_from ask chat chats export import guide inspect models tokenize render logits bench quantize verify fetch devices help" -f -a "render" -d 'Print the exact prompt that a chat template renders'
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand help; and not __fish_seen_subcommand_from ask chat chats export import guide inspect models tokenize render logits bench quantize verify fetch devices help" -f -a "render" -d 'Print the exact prompt that a model\'s chat template renders'
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand help; and not __fish_seen_subcommand_from ask chat chats export import guide inspect models tokenize render logits bench quantize verify fetch devices help" -f -a "logits" -d 'Print logits as JSON rows'
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand help; and not __fish_seen_subcommand_from ask chat chats export import guide inspect models tokenize render logits bench quantize verify fetch devices help" -f -a "bench" -d 'Measure prefill and decode speed'
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand help; and not __fish_seen_subcommand_from ask chat chats export import guide inspect models tokenize render logits bench quantize verify fetch devices help" -f -a "quantize" -d 'Convert a model in floats to a quantised GGUF file'

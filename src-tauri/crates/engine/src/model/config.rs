@@ -95,7 +95,7 @@ impl Config {
                 unrotated_every: None,
             },
             context: 8192,
-            has_window: false,
+            without_window: None,
             rope: Rope {
                 theta: 1.3e5,
                 scaling: Scaling::Linear { factor: 1.0 },
