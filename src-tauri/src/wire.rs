@@ -106,9 +106,9 @@ pub struct GuideTopic {
     pub page_title: &'static str,
     pub title: &'static str,
     /// One paragraph.
-    pub answer: &'static str,
+    pub answer: String,
     /// What follows the answer; often empty.
-    pub details: &'static str,
+    pub details: String,
 }
 
 impl From<&'static guide::Topic> for GuideTopic {
@@ -118,8 +118,8 @@ impl From<&'static guide::Topic> for GuideTopic {
             page: topic.page,
             page_title: topic.page_title,
             title: topic.title,
-            answer: topic.answer,
-            details: topic.details,
+            answer: topic.shown_answer(),
+            details: topic.shown_details(),
         }
     }
 }

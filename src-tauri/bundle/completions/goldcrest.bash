@@ -155,7 +155,7 @@ _goldcrest() {
             return 0
             ;;
         goldcrest__subcmd__ask)
-            opts="-m -t -c -s -h --model --device --threads --context --kv --preset --no-think --system --max-tokens --thinking-budget --temperature --top-p --top-k --min-p --repeat-penalty --seed --no-lookup --json --help"
+            opts="-m -t -c -s -h --model --device --threads --context --kv --preset --no-think --system --max-tokens --thinking-budget --temperature --top-p --top-k --min-p --repeat-penalty --seed --no-lookup --no-guide --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

@@ -62,6 +62,7 @@ complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -l repeat-penal
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -l seed -d 'Seed: a whole number from 0 to 9007199254740991. The same seed gives the same answer on the same device.' -r
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -l no-think -d 'Answer at once, without thinking first'
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -l no-lookup -d 'Turn off speculative decoding (same answers, slower where they repeat the context)'
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -l no-guide -d 'Have the model answer questions about Goldcrest, too'
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -l json -d 'Print one JSON object at the end'
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -s m -l model -d 'GGUF file [default: GOLDCREST_MODEL, else the demo model]' -r -F

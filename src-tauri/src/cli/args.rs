@@ -131,6 +131,9 @@ pub struct AskArgs {
     pub model: ModelArgs,
     #[command(flatten)]
     pub answer: AnswerArgs,
+    /// Have the model answer questions about Goldcrest, too
+    #[arg(long)]
+    pub no_guide: bool,
     /// Print one JSON object at the end
     #[arg(long)]
     pub json: bool,

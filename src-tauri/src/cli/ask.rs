@@ -1,12 +1,13 @@
 //! `goldcrest ask`: one question, one answer.
 
-use std::io;
+use std::io::{self, Write};
 use std::sync::atomic::AtomicBool;
 
 use engine::{
     ActiveDevice, CpuLevel, Engine, Finished, ModelFile, Role, StopReason, ThinkingCut, Turn,
     machine,
 };
+use guide::{Guide, Match, Topic};
 use serde::Serialize;
 
 use super::answer::{Answer, Stream, generate};
@@ -16,6 +17,7 @@ use super::load;
 use super::output::{self, CliError};
 use super::progress::ProgressLine;
 use super::text;
+use crate::environment;
 use crate::reference_process::ReferenceProcess;
 
 /// Output of `--json`. Rates are in tokens per second, times in seconds.
@@ -50,6 +52,9 @@ struct AnswerReport<'a> {
 pub fn run(mut args: AskArgs) -> Result<(), CliError> {
     args.answer = args.answer.over_preset()?;
     let question = question(&args.prompt)?;
+    if let Some(topic) = guide_topic(&args, &question) {
+        return write_guide_answer(topic, args.json);
+    }
     let interrupt = Interrupt::listen();
     let (interrupted, no_answer) = if args.model.place.device == Some(DeviceArg::Reference) {
         let mut engine = open_candle(&args.model)?;
@@ -82,6 +87,46 @@ pub fn run(mut args: AskArgs) -> Result<(), CliError> {
     } else {
         Ok(())
     }
+}
+
+/// Returns the topic of the guide that answers the question, if the model would be the one that comes with the app.
+fn guide_topic(args: &AskArgs, question: &str) -> Option<&'static Topic> {
+    let is_chosen = args.model.model.is_some()
+        || environment::model().is_some()
+        || args.model.place.device == Some(DeviceArg::Reference);
+    if args.no_guide || is_chosen {
+        return None;
+    }
+    match Guide::shared().answer(question) {
+        Match::Sure(topic) => Some(topic),
+        Match::Unsure(_) | Match::None => None,
+    }
+}
+
+/// Output of `--json` for an answer from the guide.
+#[derive(Serialize)]
+struct GuideReport<'a> {
+    text: &'a str,
+    /// Id of the topic.
+    guide: &'a str,
+}
+
+fn write_guide_answer(topic: &Topic, json: bool) -> Result<(), CliError> {
+    let text = &topic.shown_answer();
+    if json {
+        let guide = &topic.id;
+        return output::json(&GuideReport { text, guide });
+    }
+    let mut out = output::stdout();
+    writeln!(out, "{}", super::guide::plain(text))?;
+    out.flush()?;
+    // A terminal that is gone is no failure.
+    let _ = writeln!(
+        output::stderr(),
+        "From the guide (`goldcrest guide {}`); --no-guide asks the model.",
+        topic.id
+    );
+    Ok(())
 }
 
 /// Lets an engine answer the question.

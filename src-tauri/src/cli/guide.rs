@@ -73,7 +73,7 @@ fn write_topic(out: &mut impl Write, topic: &Topic) -> io::Result<()> {
 }
 
 /// Returns Markdown as a terminal shows it best: without the marks of bold text, and links as the id of their topic.
-fn plain(markdown: &str) -> String {
+pub fn plain(markdown: &str) -> String {
     let mut plain = String::new();
     let mut rest = markdown;
     while let Some((before, (text, target, after))) = next_link(rest) {

@@ -39,6 +39,7 @@ pub fn unusual_settings() -> Value {
         "sendWith": "ctrl-enter",
         "zoom": 150,
         "showStats": true,
+        "guideAnswers": false,
         "modelTitles": true,
         "downloadFolder": std::env::temp_dir(),
     })

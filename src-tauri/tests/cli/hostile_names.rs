@@ -90,6 +90,7 @@ fn no_subcommand_prints_a_name_raw() {
         &["verify", "-n", "4", model],
         &["verify", "-n", "4", "--json", model],
         &["fetch", NAME],
+        &["guide", NAME],
         &["devices", "-m", model],
         // Invalid arguments.
         &["ask", "--temperature", NAME, "Hi"],

@@ -22,7 +22,8 @@ mod terminal;
 mod tokenize;
 mod verify;
 
-const QUESTION: &str = "What is Goldcrest?";
+/// A question that the guide does not answer.
+const QUESTION: &str = "What is the capital of France?";
 
 fn goldcrest() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_goldcrest"));
@@ -123,6 +124,24 @@ fn ask_answers_on_stdout_and_reasons_on_stderr() {
     let report = parsed(run([&exact[..3], &["--json", QUESTION]].concat()));
     assert_eq!(report["text"].as_str(), Some(answer.trim()));
     assert_eq!(report["thinking"].as_str(), Some(reasoning.trim()));
+}
+
+#[test]
+fn ask_answers_from_the_guide_at_once_unless_another_model_or_no_guide_is_chosen() {
+    let question = "how do I delete a chat?";
+    let output = run(["ask", question]);
+    let note = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(note.contains("goldcrest guide delete-a-chat"), "{note}");
+    assert!(stdout(output).starts_with("Choose Delete in the chat"));
+    let report = parsed(run(["ask", "--json", question]));
+    assert_eq!(report["guide"], "delete-a-chat");
+    let limit = ["ask", "--json", "--max-tokens", "2"];
+    let model = demo_model();
+    let model = model.to_str().expect("UTF-8");
+    for args in [&["--no-guide", question][..], &["--model", model, question]] {
+        let report = parsed(run([&limit[..], args].concat()));
+        assert_eq!(report["tokens"], 2, "{args:?}");
+    }
 }
 
 #[test]

@@ -12,6 +12,7 @@ function entry(id: number, role: "user" | "assistant", text: string): Entry {
     thinkingMs: null,
     thinks: false,
     length: null,
+    guide: null,
     state: "done",
     stats: null,
     error: null,

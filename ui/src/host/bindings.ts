@@ -187,11 +187,11 @@ export const commands = {
 };
 
 /* Constants */
-export const defaultSettings = {"theme":"system","device":"auto","threads":null,"contextLength":null,"kvType":"f16","unloadMinutes":10,"samplingChanges":{"temperature":null,"topP":null,"topK":null,"minP":null,"repeatPenalty":null,"seed":null},"maxTokens":null,"thinkingBudget":null,"lookup":true,"readAhead":true,"instructions":"","thinking":true,"defaultPreset":null,"sendWith":"enter","zoom":100,"showStats":false,"modelTitles":false,"downloadFolder":null} as const;
+export const defaultSettings = {"theme":"system","device":"auto","threads":null,"contextLength":null,"kvType":"f16","unloadMinutes":10,"samplingChanges":{"temperature":null,"topP":null,"topK":null,"minP":null,"repeatPenalty":null,"seed":null},"maxTokens":null,"thinkingBudget":null,"lookup":true,"readAhead":true,"instructions":"","thinking":true,"defaultPreset":null,"sendWith":"enter","zoom":100,"showStats":false,"guideAnswers":true,"modelTitles":false,"downloadFolder":null} as const;
 
 export const parameters = {"maxTokens":{"min":1.0,"max":1048576.0,"step":1.0,"hint":"In tokens, including thinking."},"minP":{"min":0.0,"max":1.0,"step":0.01,"hint":"Ignores tokens less likely than this fraction of the top one."},"repeatPenalty":{"min":0.5,"max":3.0,"step":0.05,"hint":"Above 1 discourages repetition."},"seed":{"min":0.0,"max":9007199254740991.0,"step":1.0,"hint":"The same seed gives the same answer on the same device."},"temperature":{"min":0.0,"max":5.0,"step":0.05,"hint":"0 always gives the same answer; higher values vary more."},"thinkingBudget":{"min":1.0,"max":1048576.0,"step":1.0,"hint":"Most tokens to spend on thinking. Then the model answers."},"topK":{"min":0.0,"max":200000.0,"step":1.0,"hint":"Considers only this many of the likeliest tokens; 0 considers all."},"topP":{"min":0.01,"max":1.0,"step":0.01,"hint":"Considers only the likeliest tokens that add up to this probability."}} as const;
 
-export const settingNames = {"contextLength":"Context","defaultPreset":"Preset for new chats","device":"Device","downloadFolder":"Download folder","instructions":"Instructions","kvType":"Chat memory precision","lookup":"Faster repeats","maxTokens":"Maximum answer length","minP":"Min-p","modelTitles":"Let the model name chats","readAhead":"Start reading while I type","repeatPenalty":"Repeat penalty","samplingChanges":"Sampling","seed":"Seed","sendWith":"Send with","showStats":"Show speed under answers","temperature":"Temperature","theme":"Theme","thinking":"Think before answering","thinkingBudget":"Thinking budget","threads":"Threads","topK":"Top-k","topP":"Top-p","unloadMinutes":"Unload when idle","zoom":"Zoom"} as const;
+export const settingNames = {"contextLength":"Context","defaultPreset":"Preset for new chats","device":"Device","downloadFolder":"Download folder","guideAnswers":"Answer from the guide","instructions":"Instructions","kvType":"Chat memory precision","lookup":"Faster repeats","maxTokens":"Maximum answer length","minP":"Min-p","modelTitles":"Let the model name chats","readAhead":"Start reading while I type","repeatPenalty":"Repeat penalty","samplingChanges":"Sampling","seed":"Seed","sendWith":"Send with","showStats":"Show speed under answers","temperature":"Temperature","theme":"Theme","thinking":"Think before answering","thinkingBudget":"Thinking budget","threads":"Threads","topK":"Top-k","topP":"Top-p","unloadMinutes":"Unload when idle","zoom":"Zoom"} as const;
 
 export const slashCommands = [{"name":"new","argument":null,"does":"Start a new chat","place":"both"},{"name":"clear","argument":null,"does":"Start over with an empty chat","place":"both"},{"name":"temp","argument":null,"does":"Start a chat that is never written to disk","place":"both"},{"name":"think","argument":"[MESSAGE]","does":"Think before answering","place":"both"},{"name":"no_think","argument":"[MESSAGE]","does":"Answer without thinking","place":"both"},{"name":"regenerate","argument":"[shorter|longer|thinking|no thinking]","does":"Write the last answer again","place":"both"},{"name":"continue","argument":null,"does":"Go on with the last answer","place":"both"},{"name":"summarize","argument":null,"does":"Start a new chat with a summary of this one","place":"both"},{"name":"export","argument":"[FILE]","does":"Write this chat to a file","place":"both"},{"name":"model","argument":"[NAME]","does":"Show the models, or open one by its name","place":"both"},{"name":"status","argument":null,"does":"Show the model, the device and the context in use","place":"both"},{"name":"theme","argument":"system|light|dark","does":"Change the colours","place":"window"},{"name":"settings","argument":null,"does":"Open the settings","place":"window"},{"name":"help","argument":null,"does":"List the commands and the keys","place":"both"},{"name":"quit","argument":null,"does":"Leave","place":"terminal"}] as const;
 
@@ -727,6 +727,8 @@ export type Message = {
 	thinks: boolean,
 	/**  Requested length. */
 	length: LengthWish | null,
+	/**  Id of the guide's topic that the text is taken from, if no model wrote it. */
+	guide: string | null,
 	/**  State of the message. */
 	state: MessageState,
 	/**  Figures of the answer. */
@@ -1162,6 +1164,8 @@ export type Settings = {
 	zoom: number,
 	/**  True to show the line of figures under an answer. */
 	showStats: boolean,
+	/**  True to have the guide answer questions about the app, and point to it. */
+	guideAnswers: boolean,
 	/**  True to let the model title new chats in idle time. */
 	modelTitles: boolean,
 	/**  Folder for downloaded models; `None`: the cache of the Hugging Face hub. */

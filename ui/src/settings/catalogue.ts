@@ -149,6 +149,13 @@ export const groups: Record<SettingsPage, Group[]> = {
           control: { kind: "switch" },
         },
         {
+          key: "guideAnswers",
+          hint: "Questions about Goldcrest are answered from its guide while the small model is open; with other models, a line points to it.",
+          words: "help topic app",
+          defaultWords: "On",
+          control: { kind: "switch" },
+        },
+        {
           key: "modelTitles",
           hint: "Otherwise a chat is named after your first message. Not available with the demo model.",
           words: "name chat automatic",

@@ -30,6 +30,8 @@ export class Entry {
   readonly thinks: boolean;
   /** How long it was asked to be. */
   readonly length: LengthWish | null;
+  /** The topic of the guide that the text is taken from; null where a model wrote it. */
+  guide = $state<string | null>(null);
   text = $state("");
   thinking = $state("");
   thinkingMs = $state<number | null>(null);
@@ -64,7 +66,9 @@ export class Entry {
 
   readonly writing = $derived(this.state === "writing");
   /** Continue can add to it. */
-  readonly canGoOn = $derived.by(() => !this.isTooLong && this.#remedy !== "more-context");
+  readonly canGoOn = $derived.by(
+    () => this.guide === null && !this.isTooLong && this.#remedy !== "more-context",
+  );
   /** What the person asked has no room in the model's context. */
   readonly isTooLong = $derived.by(() => this.#remedy === "shorten");
   readonly pondering = $derived(this.writing && this.stage.name === "thinking");
@@ -87,6 +91,7 @@ export class Entry {
 
   /** Takes over what the host knows of this message. */
   absorb(message: Message): void {
+    this.guide = message.guide;
     this.text = message.text;
     this.thinking = message.thinking ?? "";
     this.thinkingMs = message.thinkingMs;

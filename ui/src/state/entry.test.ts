@@ -15,6 +15,7 @@ const thought: Message = {
   thinkingMs: 2000,
   thinks: true,
   length: null,
+  guide: null,
   state: "writing",
   stats: null,
   error: null,

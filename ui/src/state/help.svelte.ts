@@ -39,8 +39,21 @@ export class Help {
     this.#found = null;
     this.open = topic;
     this.shown = true;
+    await this.#load();
+  }
+
+  async #load(): Promise<void> {
     if (this.topics.length > 0) return;
     this.topics = (await this.notices.guard(this.host.guideTopics())) ?? [];
+  }
+
+  /** The topic of a question about the app; null for other questions. `unsure`: also one that may be meant. */
+  async topicOf(question: string, unsure: boolean): Promise<GuideTopic | null> {
+    const answer = await this.host.guideAnswer(question).catch(() => null);
+    if (answer === null || answer.type === "none") return null;
+    if (answer.type === "unsure" && !unsure) return null;
+    await this.#load();
+    return this.topics.find(({ id }) => id === answer.topic) ?? null;
   }
 
   close(): void {

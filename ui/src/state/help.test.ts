@@ -47,3 +47,18 @@ test("the window begins with the whole list again", async () => {
   await help.show();
   expect([help.query, help.topic, help.sections.length]).toEqual(["", null, 2]);
 });
+
+test("a topic that may be meant is pointed to if that is wanted, and a failure points nowhere", async () => {
+  const { host, help } = await opened();
+  const title = async (unsure: boolean): Promise<string | undefined> =>
+    (await help.topicOf("a question", unsure))?.title;
+  host.guideAnswer = () => Promise.resolve({ type: "unsure", topic: "open-model" });
+  expect(await title(true)).toBe("Open a model file");
+  expect(await title(false)).toBeUndefined();
+  host.guideAnswer = () => Promise.resolve({ type: "sure", topic: "open-model" });
+  expect(await title(false)).toBe("Open a model file");
+  host.guideAnswer = () => Promise.resolve({ type: "sure", topic: "of another version" });
+  expect(await title(false)).toBeUndefined();
+  host.guideAnswer = () => Promise.reject(new Error("gone"));
+  expect(await title(true)).toBeUndefined();
+});

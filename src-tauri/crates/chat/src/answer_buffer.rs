@@ -47,6 +47,7 @@ impl AnswerBuffer {
             progress.tokens.clear();
         }
         progress.model = keeps_ids.then(|| model.to_owned());
+        progress.guide = None;
         let flushed = (
             progress.thinking.as_ref().map_or(0, String::len),
             progress.text.len(),

@@ -58,6 +58,8 @@ pub struct Settings {
     pub zoom: u32,
     /// True to show the line of figures under an answer.
     pub show_stats: bool,
+    /// True to have the guide answer questions about the app, and point to it.
+    pub guide_answers: bool,
     /// True to let the model title new chats in idle time.
     pub model_titles: bool,
     /// Folder for downloaded models; `None`: the cache of the Hugging Face hub.
@@ -84,6 +86,7 @@ impl Default for Settings {
             send_with: SendWith::Enter,
             zoom: 100,
             show_stats: false,
+            guide_answers: true,
             model_titles: false,
             download_folder: None,
         }

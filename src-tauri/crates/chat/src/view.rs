@@ -119,6 +119,8 @@ pub struct Message {
     pub thinks: bool,
     /// Requested length.
     pub length: Option<LengthWish>,
+    /// Id of the guide's topic that the text is taken from, if no model wrote it.
+    pub guide: Option<String>,
     /// State of the message.
     pub state: MessageState,
     /// Figures of the answer.

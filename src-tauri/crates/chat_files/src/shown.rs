@@ -58,10 +58,11 @@ pub(crate) fn branch(whole: &WholeChat) -> Vec<Shown<'_>> {
     branch
 }
 
-/// How an answer ended, in the words of the window, where it did not simply end.
+/// Returns the note below an answer, in the words of the window: who wrote it if no model did, or its end if it is not
+/// complete.
 pub(crate) fn ending(message: &MessageRecord) -> Option<&str> {
     match message.state {
-        MessageState::Done => None,
+        MessageState::Done => message.guide.as_ref().map(|_| "From the guide."),
         MessageState::Stopped => Some("Stopped."),
         MessageState::Limit if has_repeated(message) => Some("Stopped: it was repeating itself."),
         MessageState::Limit => Some("The answer reached its length limit."),
@@ -104,6 +105,23 @@ mod tests {
 
     const ENDINGS: &str = include_str!("../../../../ui/src/state/endings.ts");
     const THINKING: &str = include_str!("../../../../ui/src/chat/Thinking.svelte");
+
+    #[test]
+    fn an_answer_that_repeated_itself_or_is_the_guides_says_so() {
+        let mut message = MessageRecord::new(1, Role::Assistant, String::new(), 0);
+        message.guide = Some("theme".to_owned());
+        assert_eq!(ending(&message), Some("From the guide."));
+        message.state = MessageState::Limit;
+        for (repeated, words) in [
+            (true, "Stopped: it was repeating itself."),
+            (false, "The answer reached its length limit."),
+        ] {
+            let stats = serde_json::json!({ "repeated": repeated });
+            message.stats = serde_json::value::to_raw_value(&stats).ok();
+            assert_eq!(ending(&message), Some(words));
+            assert!(ENDINGS.contains(&format!("\"{words}\"")), "{words}");
+        }
+    }
 
     #[test]
     fn the_words_are_those_of_the_window() {

@@ -7,6 +7,7 @@
 mod about_app;
 mod matcher;
 mod pages;
+mod shown;
 mod words;
 
 use std::sync::{LazyLock, OnceLock};

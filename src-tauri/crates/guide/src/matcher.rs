@@ -3,6 +3,8 @@
 //! A document of BM25 is a topic: its title and all its wordings. The features are words, pairs of neighbours, and runs of
 //! three characters, by which misspelt and inflected words are found.
 
+use std::collections::HashSet;
+
 use crate::about_app::AboutApp;
 use crate::pages::Topic;
 use crate::words::{ByHash, features, hash, terms, words};
@@ -18,7 +20,8 @@ const SURE: f32 = 7.5;
 const UNSURE: f32 = 5.0;
 /// Weight of the coverage in the evidence, beside the log-odds.
 const COVERAGE: f32 = 4.0;
-/// Least number of words of a wording that is sure by itself: fewer may be part of any conversation.
+/// Least number of words of a wording that is sure by itself: fewer may be part of any conversation. A question with fewer
+/// is sure only if it is a wording and has the evidence, too.
 const EXACT: usize = 3;
 
 /// Index of the wordings.
@@ -76,9 +79,12 @@ impl Matcher {
     /// Finds the topic of a question.
     pub fn find(&self, question: &str) -> Evidence {
         let words = words(question);
-        if words.len() >= EXACT
-            && let Some(&at) = self.exact.get(&hash(&[words.join(" ").as_bytes()]))
-        {
+        let is_short = words.iter().collect::<HashSet<_>>().len() < EXACT;
+        let exact = self
+            .exact
+            .get(&hash(&[words.join(" ").as_bytes()]))
+            .copied();
+        if let (Some(at), false) = (exact, is_short) {
             return Evidence::Sure(at);
         }
         let (scores, possible) = self.scores(&words);
@@ -99,7 +105,9 @@ impl Matcher {
         let evidence = COVERAGE * score / possible + self.about_app.log_odds(&terms(&words));
         let lead = (score - second) / score;
         match evidence {
-            _ if evidence >= SURE && lead >= SURE_LEAD => Evidence::Sure(at),
+            _ if evidence >= SURE && lead >= SURE_LEAD && (!is_short || exact == Some(at)) => {
+                Evidence::Sure(at)
+            }
             _ if evidence >= UNSURE => Evidence::Unsure(at),
             _ => Evidence::None,
         }

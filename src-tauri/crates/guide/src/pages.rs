@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use crate::shown::shown;
+
 /// A page: its Markdown, and the wordings of its topics.
 struct Page {
     name: &'static str,
@@ -54,6 +56,16 @@ pub struct Topic {
 }
 
 impl Topic {
+    /// Returns the answer as Markdown for a chat.
+    pub fn shown_answer(&self) -> String {
+        shown(self.answer)
+    }
+
+    /// Returns the details as Markdown for a chat.
+    pub fn shown_details(&self) -> String {
+        shown(self.details)
+    }
+
     /// Returns the texts by which it is found: its title and its wordings.
     pub(crate) fn texts(&self) -> impl Iterator<Item = &'static str> {
         [self.title]

@@ -120,6 +120,9 @@ pub struct MessageRecord {
     /// Fingerprint of its model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
+    /// Id of the guide's topic that the text is taken from, if no model wrote it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub guide: Option<String>,
     /// Statistics in their stored form: a number may change in its last digit when it is read and written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stats: Option<Box<RawValue>>,
@@ -201,6 +204,7 @@ impl MessageRecord {
             thinking_ms: None,
             tokens: IgnoredAny,
             model: None,
+            guide: None,
             stats: None,
             error: None,
             kept_from: None,

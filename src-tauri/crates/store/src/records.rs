@@ -114,7 +114,8 @@ const CHAT: &str = "uid, title, today, created_at, updated_at, leaf, \
      (SELECT uid FROM chat AS other WHERE other.id = chat.continues AND other.deleted_at IS NULL), \
      (SELECT name FROM preset WHERE preset.id = chosen.preset), chosen.instructions";
 const MESSAGE: &str = "id, parent, shown, role, state, text, thinks, thinking, thinking_ms, length_wish, model, stats, \
-     error_code, error_message, kept_from, thinking_from, omitted_messages, omitted_thinking, created_at, prompt_leaf, read_again";
+     error_code, error_message, kept_from, thinking_from, omitted_messages, omitted_thinking, created_at, prompt_leaf, read_again, \
+     guide";
 
 impl ChatRecords<'_> {
     /// Returns all chats that are not deleted, in an order that does not depend on the database.
@@ -364,8 +365,9 @@ impl ChatRecords<'_> {
             .prepare_cached(
                 "INSERT INTO message (chat, parent, role, state, text, thinks, thinking, thinking_ms, tokens, model,
                      stats, error_code, error_message, kept_from, thinking_from, omitted_messages, omitted_thinking,
-                     read_again, length_wish, created_at)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20)",
+                     read_again, length_wish, created_at, guide)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20,
+                     ?21)",
             )?
             .execute(rusqlite::params![
                 chat.0,
@@ -388,6 +390,7 @@ impl ChatRecords<'_> {
                 message.read_again,
                 message.length_wish,
                 message.created_at,
+                message.guide,
             ])?;
         Ok(MessageId(self.db.last_insert_rowid()))
     }
@@ -558,6 +561,7 @@ fn message(row: &Row<'_>) -> rusqlite::Result<([Option<i64>; 4], MessageRecord)>
         omitted_messages: row.get(16)?,
         omitted_thinking: row.get(17)?,
         read_again: row.get(20)?,
+        guide: row.get(21)?,
         ..MessageRecord::new(0, role, row.get(5)?, row.get(18)?)
     };
     Ok((links, record))

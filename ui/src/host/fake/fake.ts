@@ -19,6 +19,7 @@ import type {
 import { defaultSettings } from "../defaults";
 import { answerTo } from "./answers";
 import { leftOut, tokensOf, usageOf } from "./context";
+import { topicIn } from "./guide";
 import { find, findIn } from "./search";
 import { big, type FakeChat, Library, noDraft, ready } from "./library";
 import { refuse } from "./models";
@@ -199,7 +200,7 @@ export class FakeHost extends FakeOrderHost implements Host {
     chat.draft = { ...chat.draft, text: "", pastes: [] };
     const { leaf } = chat;
     this.library.add(chat, "user", { text: said, createdAt: now });
-    return this.#answer(chat, leaf, thinking);
+    return this.#answerAsked(chat, leaf, thinking);
   }
 
   async sendQueued(
@@ -316,7 +317,7 @@ export class FakeHost extends FakeOrderHost implements Host {
     this.library.add(chat, message.role, { ...message, id: this.library.id(), text });
     return answer === null
       ? this.reply(this.view(chat, message.parent))
-      : this.#answer(chat, message.parent, answer);
+      : this.#answerAsked(chat, message.parent, answer);
   }
 
   showSibling(id: number): Promise<ChatView> {
@@ -459,6 +460,21 @@ export class FakeHost extends FakeOrderHost implements Host {
       draft: chat.draft,
       preset: this.chosen.get(chat.summary.id) ?? null,
     };
+  }
+
+  /** Answers as below, or from the guide where that is sure. */
+  #answerAsked(chat: FakeChat, after: number | null, thinks: boolean): Promise<ChatView> {
+    const { status } = this.model;
+    const isSmall = status.state === "ready" && status.model.demoModel;
+    const question = this.library.branch(chat).at(-1)?.text ?? "";
+    const topic = isSmall && this.settings.guideAnswers ? topicIn(question) : undefined;
+    if (!topic) return this.#answer(chat, after, thinks);
+    this.library.add(chat, "assistant", {
+      text: topic.answer,
+      guide: topic.id,
+      createdAt: this.now(),
+    });
+    return this.reply(this.view(chat, after));
   }
 
   /** Answers the last message of the shown branch; returns the branch behind `after`. */

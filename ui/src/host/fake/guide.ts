@@ -1,3 +1,4 @@
+import { fold } from "../../text/query";
 import type { GuideTopic } from "../host";
 
 /** A part of the guide, for the scripted host. */
@@ -28,3 +29,7 @@ export const guideTopics: GuideTopic[] = [
     details: "Of a model in several files, choose any part.",
   },
 ];
+
+/** The topic whose title the question has. */
+export const topicIn = (question: string): GuideTopic | undefined =>
+  guideTopics.find(({ title }) => fold(question).includes(fold(title)));

@@ -257,6 +257,7 @@ export class Library {
       thinkingMs: null,
       thinks: false,
       length: null,
+      guide: null,
       state: "done",
       stats: null,
       error: null,

@@ -13,7 +13,7 @@ import type {
 } from "../host";
 import { fold } from "../../text/query";
 import { defaultSettings } from "../defaults";
-import { guideTopics } from "./guide";
+import { guideTopics, topicIn } from "./guide";
 import { FakeModelHost, refuse } from "./models";
 import { FakeUndo, type Revert } from "./undo";
 
@@ -161,7 +161,7 @@ export abstract class FakePreferencesHost extends FakeModelHost {
   }
 
   guideAnswer(question: string): Promise<GuideAnswer> {
-    const topic = guideTopics.find(({ title }) => fold(question).includes(fold(title)));
+    const topic = topicIn(question);
     return this.reply<GuideAnswer>(topic ? { type: "sure", topic: topic.id } : { type: "none" });
   }
 

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use guide::{Guide, Match, Topic};
 use inference::{Part, StopReason};
-use store::{ChatId, MessageId, MessageState, OmittedRow};
+use store::{ChatId, MessageId, MessageState, OmittedRow, Progress};
 
 use crate::actor::answers::{ActiveAnswer, AnswerStart, WaitingAnswer};
 use crate::actor::state::{ChatActor, check_if_failed};
@@ -18,6 +19,10 @@ use crate::job::{GeneratedAnswer, Job};
 use crate::model_host::ModelInfo;
 use crate::reading::Reading;
 use crate::view::{ChatEvent, ChatView, Stage};
+
+/// Least words of a later question of a chat that the guide answers: a shorter one, such as "shorter", may refer to what
+/// was said before.
+const WORDS_WITHIN_CHAT: usize = 4;
 
 impl ChatActor {
     /// Queues the answer to a message in this view, which was read before the message was committed: committed work
@@ -53,6 +58,10 @@ impl ChatActor {
     /// Passes the oldest queued answer to the model, if both are ready.
     pub(super) fn begin_next_answer(&mut self) {
         while let Some(waiting) = self.answers.waiting.pop_front() {
+            if let Some(topic) = self.guide_topic(&waiting) {
+                self.settle(guide_answer(&waiting, topic));
+                continue;
+            }
             let begun = match self.model.info().cloned() {
                 Some(info) => self.begin(&waiting, &info),
                 None => Err(self.no_model()),
@@ -97,6 +106,29 @@ impl ChatActor {
             unsaved: None,
         });
         Ok(())
+    }
+
+    /// Returns the topic of the guide that answers a question, if that is sure and no better model than the one that
+    /// comes with the app is open.
+    fn guide_topic(&self, waiting: &WaitingAnswer) -> Option<&'static Topic> {
+        let has_better = self.model.info().is_some_and(|info| !info.demo_model);
+        if waiting.start != AnswerStart::Asked || has_better || !self.settings.guide_answers {
+            return None;
+        }
+        let messages = self.messages_with(waiting.message);
+        let question = messages
+            .get(messages.get(waiting.message).ok()?.parent?)
+            .ok()?;
+        let text = &question.progress.text;
+        // One that is answered from another chat asks about that.
+        let is_first = question.parent.is_none() && question.prompt_leaf.is_none();
+        if !is_first && text.split_whitespace().count() < WORDS_WITHIN_CHAT {
+            return None;
+        }
+        match Guide::shared().answer(text) {
+            Match::Sure(topic) => Some(topic),
+            Match::Unsure(_) | Match::None => None,
+        }
     }
 
     fn no_model(&self) -> Failure {
@@ -275,6 +307,18 @@ impl ChatActor {
             Err(Failure::new(FailureCode::Other, "The model did not stop.")),
             false,
         );
+    }
+}
+
+/// Makes the end of an answer that is a topic's.
+fn guide_answer(waiting: &WaitingAnswer, topic: &Topic) -> AnswerEnd {
+    AnswerEnd {
+        progress: Some(Progress {
+            text: topic.shown_answer(),
+            guide: Some(topic.id.clone()),
+            ..Progress::default()
+        }),
+        ..AnswerEnd::unwritten(waiting.chat, waiting.message, MessageState::Done)
     }
 }
 

@@ -25,7 +25,9 @@ pub(super) struct WaitingAnswer {
 /// Starting points of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AnswerStart {
-    /// An empty row.
+    /// An empty row, which the guide may fill if the user asked something about the app.
+    Asked,
+    /// An empty row, for the model alone.
     New,
     /// The partial text of its row.
     Resumed,

@@ -136,6 +136,7 @@ impl ChatActor {
             thinking_ms: row.progress.thinking_ms,
             thinks: row.thinks,
             length: row.length,
+            guide: row.progress.guide,
             state: row.state,
             stats: row.stats.and_then(AnswerStats::from_stored),
             error,

@@ -131,7 +131,7 @@ impl ChatActor {
         };
         self.record_added(label, added, before, queued);
         Ok(match queued {
-            Some(answer) => self.queue_answer(view, answer, AnswerStart::New),
+            Some(answer) => self.queue_answer(view, answer, AnswerStart::Asked),
             None => view,
         })
     }

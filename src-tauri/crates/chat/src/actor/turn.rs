@@ -38,7 +38,7 @@ impl ChatActor {
         }
 
         let begun = !row.progress.text.is_empty() || row.progress.thinking.is_some();
-        let resume = start != AnswerStart::New && begun;
+        let resume = matches!(start, AnswerStart::Resumed | AnswerStart::GoesOn) && begun;
         let mut cut = LastCut::of(&path);
         if resume {
             // A continued answer keeps its cut.

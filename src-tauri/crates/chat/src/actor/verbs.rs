@@ -115,7 +115,7 @@ impl ChatActor {
             let (chat, preset) = (None, None);
             self.emit(ChatEvent::PresetChosen { chat, preset });
         }
-        Ok(self.queue_answer(view, answer, AnswerStart::New))
+        Ok(self.queue_answer(view, answer, AnswerStart::Asked))
     }
 
     pub(crate) fn rename(&mut self, chat: ChatId, title: &str) -> Result<ChatSummary, Failure> {

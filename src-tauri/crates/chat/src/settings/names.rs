@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use inference::PARAMETERS;
 
 /// Names of the settings other than [`PARAMETERS`].
-const NAMES: [(&str, &str); 17] = [
+const NAMES: [(&str, &str); 18] = [
     ("contextLength", "Context"),
     ("defaultPreset", "Preset for new chats"),
     ("device", "Device"),
     ("downloadFolder", "Download folder"),
+    ("guideAnswers", "Answer from the guide"),
     ("instructions", "Instructions"),
     ("kvType", "Chat memory precision"),
     ("lookup", "Faster repeats"),

@@ -17,6 +17,7 @@ mod failing;
 mod fitting;
 mod folders;
 mod forking;
+mod guide;
 mod idle;
 mod importing;
 mod importing_again;

@@ -36,6 +36,7 @@ fn settings_survive_a_restart() {
         send_with: SendWith::CtrlEnter,
         zoom: 150,
         show_stats: true,
+        guide_answers: false,
         model_titles: true,
     };
     assert_eq!(

@@ -76,6 +76,7 @@ fn a_message_has_a_value_for_every_field() {
         thinking_ms: Some(1250),
         thinks: true,
         length: Some(LengthWish::Shorter),
+        guide: Some("theme".into()),
         state: MessageState::Failed,
         stats: Some(stats),
         error: Some(failure()),
@@ -101,6 +102,7 @@ fn a_message_has_a_value_for_every_field() {
         "thinkingMs": 1250,
         "thinks": true,
         "length": "shorter",
+        "guide": "theme",
         "state": "failed",
         "stats": {
             "promptTokens": 101, "cachedTokens": 40, "tokens": 23, "thinkingTokens": 7, "thinkingCut": "answer-now", "repeated": false,

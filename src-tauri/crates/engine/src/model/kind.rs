@@ -27,6 +27,10 @@ fn name_of(architecture: &str) -> String {
     if let Some((_, name)) = NAMES.iter().find(|(key, _)| *key == architecture) {
         return (*name).to_owned();
     }
+    let is_key = |it: char| it.is_alphanumeric() || matches!(it, '-' | '_' | '.');
+    if !architecture.chars().all(is_key) {
+        return architecture.to_owned();
+    }
     let digit = architecture.find(|it: char| it.is_ascii_digit());
     let (word, version) = architecture.split_at(digit.unwrap_or(architecture.len()));
     let mut letters = word.trim_end_matches(['-', '_']).chars();
@@ -67,6 +71,7 @@ mod tests {
             ("falcon", "a Falcon model"),
             ("3d", "a 3d model"),
             ("ünï2", "a Ünï 2 model"),
+            ("\u{1b}[31mhm", "a \u{1b}[31mhm model"),
         ] {
             assert_eq!(model_kind(architecture), kind);
         }

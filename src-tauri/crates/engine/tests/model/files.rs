@@ -94,7 +94,7 @@ fn errors_name_the_problem_of_a_file() {
         (
             "general.architecture",
             Field::String("gemma3".to_owned()),
-            "holds a `gemma3` model",
+            "this is a Gemma 3 model; Goldcrest runs",
         ),
         (
             "smollm3.block_count",

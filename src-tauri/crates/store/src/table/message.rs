@@ -16,7 +16,7 @@ use crate::table::id::{ChatId, MessageId};
 
 // No cascade along `parent`: SQLite would recurse once per message, and only up to 1,000 times. Messages are deleted
 // with their chat, and the key is checked then.
-pub(crate) const STEPS: &[Step] = &[CREATE, CONTEXT, LENGTH, MOMENT];
+pub(crate) const STEPS: &[Step] = &[CREATE, CONTEXT, LENGTH, MOMENT, GUIDE];
 
 const CREATE: Step = Step {
     version: 1,
@@ -60,6 +60,11 @@ const CONTEXT: Step = Step {
 const LENGTH: Step = Step {
     version: 4,
     sql: "ALTER TABLE message ADD COLUMN length_wish TEXT CHECK (length_wish IN ('shorter', 'longer'));",
+};
+
+const GUIDE: Step = Step {
+    version: 6,
+    sql: "ALTER TABLE message ADD COLUMN guide TEXT;",
 };
 
 /// Position of a message in time among all others, whatever the order of writing: imports and copies bring old ones.
@@ -220,6 +225,8 @@ pub struct Progress {
     pub tokens: Vec<u32>,
     /// Fingerprint of the model that generated them.
     pub model: Option<String>,
+    /// Id of the guide's topic that the text is taken from, if no model wrote it.
+    pub guide: Option<String>,
 }
 
 /// Reason for the failure of a message.
@@ -247,7 +254,7 @@ pub struct OmittedRow {
 
 const COLUMNS: &str = "message.id, message.chat, message.parent, role, state, text, thinking, thinking_ms, tokens, \
      model, thinks, stats, error_code, error_message, kept_from, thinking_from, omitted_messages, omitted_thinking, \
-     message.created_at, prompt_leaf, read_again, length_wish";
+     message.created_at, prompt_leaf, read_again, length_wish, guide";
 
 /// Condition for a row of `message` that was deleted, or whose ancestor was.
 pub(crate) const IS_DELETED: &str =
@@ -284,6 +291,7 @@ impl MessageRow {
                 thinking_ms: row.get(7)?,
                 tokens: unpack(row.get_ref(8)?.as_blob()?),
                 model: row.get(9)?,
+                guide: row.get(22)?,
             },
             thinks: row.get(10)?,
             length: row.get(21)?,
@@ -465,7 +473,8 @@ impl MessageTable<'_> {
     pub fn journal(&self, message: MessageId, progress: &Progress) -> Result<(), StoreError> {
         self.db
             .prepare_cached(
-                "UPDATE message SET text = ?2, thinking = ?3, thinking_ms = ?4, tokens = ?5, model = ?6 WHERE id = ?1",
+                "UPDATE message SET text = ?2, thinking = ?3, thinking_ms = ?4, tokens = ?5, model = ?6, guide = ?7
+                 WHERE id = ?1",
             )?
             .execute((
                 message.0,
@@ -474,6 +483,7 @@ impl MessageTable<'_> {
                 progress.thinking_ms,
                 pack(&progress.tokens),
                 &progress.model,
+                &progress.guide,
             ))?;
         Ok(())
     }
@@ -537,10 +547,10 @@ impl MessageTable<'_> {
             .prepare_cached(&format!(
                 "INSERT INTO message (chat, parent, role, state, text, thinks, thinking, thinking_ms, tokens, model,
                      stats, error_code, error_message, omitted_messages, omitted_thinking, created_at, length_wish,
-                     prompt_leaf, read_again)
+                     prompt_leaf, read_again, guide)
                  SELECT ?2, ?3, role, state, text, thinks, thinking, thinking_ms, tokens, model,
                      stats, error_code, error_message, omitted_messages, omitted_thinking, created_at, length_wish,
-                     prompt_leaf, read_again
+                     prompt_leaf, read_again, guide
                  FROM message WHERE id = ?1 AND NOT {IS_DELETED}"
             ))?
             .execute((message.0, chat.0, parent.map(|id| id.0)))?;

@@ -204,6 +204,7 @@ fn an_answer_gets_back_what_it_had() {
         thinking_ms: Some(7),
         tokens: vec![4, 5],
         model: Some("m".into()),
+        guide: Some("theme".into()),
     };
     let messages = store.messages();
     messages.journal(message, &progress).unwrap();
@@ -237,6 +238,7 @@ fn a_message_is_copied_into_another_chat() {
         thinking_ms: Some(7),
         tokens: vec![4, 5],
         model: Some("m".into()),
+        guide: Some("theme".into()),
     };
     messages.journal(message, &progress).unwrap();
     messages.set_length(message, LengthWish::Shorter).unwrap();

@@ -19,6 +19,7 @@ fn an_answer_comes_back_as_it_was_journaled() {
         thinking_ms: Some(1200),
         tokens: vec![0, 1, 128_011, u32::MAX],
         model: Some("abc".into()),
+        guide: Some("theme".into()),
     };
     store.messages().journal(message, &progress).unwrap();
     let row = store.messages().get(message).unwrap();

@@ -25,6 +25,7 @@ fn filled(store: &Store) {
         thinking_ms: Some(1200),
         tokens: vec![128_002, 7],
         model: Some("abc".into()),
+        guide: Some("theme".into()),
     };
     store.messages().journal(first, &progress).unwrap();
     let omitted = OmittedRow {
@@ -195,6 +196,7 @@ fn every_column_is_in_an_export() {
         thinking_ms: Some(1),
         tokens: IgnoredAny,
         model: Some("x".into()),
+        guide: Some("x".into()),
         stats: Some(serde_json::value::to_raw_value(&1).unwrap()),
         error: Some(ErrorRow {
             code: "x".into(),

@@ -51,6 +51,7 @@ fn fill(store: &Store) {
         thinking_ms: Some(1200),
         tokens: vec![128_002, 7, 300],
         model: Some("abc".into()),
+        ..Progress::default()
     };
     store.messages().journal(message, &progress).unwrap();
     let error = ErrorRow {

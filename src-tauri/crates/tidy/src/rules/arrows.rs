@@ -27,7 +27,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     (
         "src-tauri/crates/chat/",
-        &["figures", "inference", "json_text", "store"],
+        &["figures", "guide", "inference", "json_text", "store"],
     ),
     (
         "src-tauri/crates/chat_files/",
