@@ -75,6 +75,9 @@ export function dataFolder(t) {
 /** The sessions of each test. */
 const sessions = new WeakMap();
 
+/** Sampling with which an answer goes on until the context is full. */
+export const ENDLESS = { temperature: 5, topP: 1, topK: 0, minP: 0, repeatPenalty: 1, seed: 1 };
+
 export class App {
   /** Opens the window and waits until the demo model can be asked. */
   static async open(t, display, { data = dataFolder(t), args = [], env = {}, ready = true } = {}) {
@@ -224,10 +227,11 @@ export class App {
     await this.get("textbox", "Message");
   }
 
-  /** Answers that are the same each time. */
+  /** Answers of the model that are the same each time. */
   exact(change = {}) {
     return this.settings({
       thinking: false,
+      guideAnswers: false,
       ...change,
       samplingChanges: { temperature: 0, repeatPenalty: 1 },
     });
@@ -235,14 +239,14 @@ export class App {
 
   /**
    * Asks for an answer that goes on until the context is full, so that there is time to do something
-   * meanwhile, where the app is {@link SLOW}: rewarded for repeating itself, a model that counts finds no end.
+   * meanwhile, where the app is {@link SLOW}: almost any token is as likely as the end.
    */
   async sendEndless(change = {}) {
     await this.settings({
       thinking: false,
       threads: 1,
       ...change,
-      samplingChanges: { temperature: 0, repeatPenalty: 0.5 },
+      samplingChanges: ENDLESS,
     });
     await this.until(
       "the model to be ready",
