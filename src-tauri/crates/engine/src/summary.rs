@@ -57,6 +57,8 @@ impl ModelSummary {
         template: &ChatTemplate,
     ) -> ModelSummary {
         let capabilities = template.capabilities();
+        let weights = gguf.tensors().iter();
+        let parameters = weights.map(|it| (it.rows() * it.cols()) as u64).sum();
         ModelSummary {
             name: name(gguf),
             architecture: gguf
@@ -64,11 +66,7 @@ impl ModelSummary {
                 .unwrap_or_default()
                 .to_owned(),
             quantisation: quantisation(gguf),
-            parameters: gguf
-                .tensors()
-                .iter()
-                .map(|t| (t.rows() * t.cols()) as u64)
-                .sum(),
+            parameters,
             file_bytes: gguf.file_bytes() as u64,
             vocab: config.shape.vocab,
             context_length: config.context,
@@ -79,8 +77,8 @@ impl ModelSummary {
             can_think: capabilities.thinking,
             has_tools: capabilities.tools,
             sampling: SamplingDefaults {
-                with_thinking: sampling(gguf, (protocol.protocol.sampling)(true)),
-                without_thinking: sampling(gguf, (protocol.protocol.sampling)(false)),
+                with_thinking: sampling(gguf, protocol.protocol.sampling_of(parameters, true)),
+                without_thinking: sampling(gguf, protocol.protocol.sampling_of(parameters, false)),
             },
             fingerprint: fingerprint(gguf),
         }

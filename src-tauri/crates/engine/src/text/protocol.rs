@@ -27,7 +27,26 @@ pub struct Protocol {
     /// Text between the end of the thinking and the answer.
     pub(crate) after_thinking: &'static str,
     /// Sampling for files that name none, with thinking and without.
-    pub(crate) sampling: fn(thinking: bool) -> Sampling,
+    sampling: fn(thinking: bool) -> Sampling,
+}
+
+/// Parameters below which a model in ChatML repeats itself with SmolLM2's sampling.
+const REPEATS_BELOW: u64 = 200_000_000;
+
+impl Protocol {
+    /// Returns the sampling for files that name none, for a model with this number of parameters. With that of its model
+    /// card SmolLM2-135M repeats itself in every third answer; with a penalty in every tenth, and a higher one
+    /// spoils code and figures.
+    pub(crate) fn sampling_of(&self, parameters: u64, thinking: bool) -> Sampling {
+        let recommended = (self.sampling)(thinking);
+        if !std::ptr::eq(self, &CHAT_ML) || parameters >= REPEATS_BELOW {
+            return recommended;
+        }
+        Sampling {
+            repeat_penalty: 1.05,
+            ..recommended
+        }
+    }
 }
 
 const CHAT_ML_TOKENS: [&str; 2] = ["<|im_start|>", "<|im_end|>"];
@@ -138,6 +157,17 @@ static LLAMA_3: Protocol = Protocol {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_very_small_model_in_chat_ml_has_a_penalty_on_repetition() {
+        let penalty = |protocol: &Protocol, parameters| {
+            let it = protocol.sampling_of(parameters, false);
+            (it.temperature, it.repeat_penalty)
+        };
+        assert_eq!(penalty(&CHAT_ML, 134_515_008), (0.2, 1.05));
+        assert_eq!(penalty(&CHAT_ML, 361_821_120), (0.2, 1.0));
+        assert_eq!(penalty(&QWEN_2, 134_515_008), (0.7, 1.05));
+    }
 
     #[test]
     fn each_format_has_the_sampling_of_its_publisher() {
