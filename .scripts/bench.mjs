@@ -8,6 +8,7 @@ import { cpus, release, totalmem } from "node:os";
 import { join } from "node:path";
 import { table } from "./bench-table.mjs";
 import { SHAPE, shapedModel } from "./bench-model.mjs";
+import { bundledModel } from "./bundled-model.mjs";
 import { compare } from "./peer.mjs";
 import { fail, must } from "./programs.mjs";
 import { manifest, root } from "./root.mjs";
@@ -37,7 +38,7 @@ if (withPeer) {
   record({ peers: { ...now(), comparisons: comparePeers() } });
 } else {
   const figures = {
-    demo: byLevel("demo", join(root, "models", "demo", "demo-q4_k_m.gguf")),
+    bundled: byLevel("bundled", bundledModel),
     [SHAPE]: byLevel(SHAPE, shaped),
   };
   console.log(`goldcrest: measuring ${SHAPE} deep in a chat`);

@@ -4,6 +4,7 @@ import { createHash } from "node:crypto";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { findBrowser } from "./browser.mjs";
+import { fetchBundledModel } from "./bundled-model.mjs";
 import { must, npmCommand, packageCommand, which } from "./programs.mjs";
 import { root } from "./root.mjs";
 import { checkRust } from "./rust.mjs";
@@ -23,6 +24,11 @@ export function prepareBuild() {
   checkRust();
   requirePackages(BUILD);
   installNodeModules();
+  const problem = fetchBundledModel();
+  if (problem)
+    console.log(
+      `goldcrest: the small model that comes with the app is not here, and the app works without it: ${problem}`,
+    );
 }
 
 /**

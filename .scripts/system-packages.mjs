@@ -47,6 +47,14 @@ const NEEDS = {
     pacman: ["gtk3"],
     zypper: ["gtk3-devel"],
   },
+  pip: {
+    title: "Python 3 with pip",
+    isThere: () => succeeds("python3", ["-m", "pip", "--version"]),
+    apt: ["python3-pip"],
+    dnf: ["python3-pip"],
+    pacman: ["python-pip"],
+    zypper: ["python3-pip"],
+  },
   webDriver: {
     title: "WebKitWebDriver",
     isThere: hasPrograms("WebKitWebDriver"),
@@ -105,6 +113,8 @@ const NEEDS = {
 
 export const NAMES = Object.keys(NEEDS);
 export const BUILD = ["compiler", "pkgConfig", "webKit", "gtk"];
+/** Fetches the small model that comes with the app. */
+export const PIP = ["pip"];
 export const WINDOW_TESTS = ["webDriver", "display", "bus"];
 /** Mesa's software Vulkan where no device is there; a machine with a device keeps the drivers that it has. */
 export const GPU_TESTS = ["vulkan"];

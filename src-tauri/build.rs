@@ -8,6 +8,8 @@ macro_rules! names {
 
 fn main() {
     println!("cargo:rerun-if-changed=src/each_command.rs");
+    // Set-up may fetch the model after a build without it.
+    println!("cargo:rerun-if-changed=../models/bundled");
     let manifest = tauri_build::AppManifest::new()
         .commands(each_command!(names))
         // Without a pattern tauri has cargo watch the folder into which this very run writes, and the next build runs

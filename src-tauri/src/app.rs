@@ -18,7 +18,7 @@ use crate::model_check::ModelChecker;
 use crate::models::{ModelPlaces, Models, ModelsInbox};
 use crate::startup::{self, OpenStore, StartError, Startup};
 use crate::transfers::Transfers;
-use crate::{commands, data_folder, demo_model, environment, folders, window};
+use crate::{bundled_model, commands, data_folder, environment, folders, window};
 
 /// Time to wait for the data folder of an app that may be closing, before the window says that one is running.
 const CLOSING: Duration = Duration::from_secs(2);
@@ -172,7 +172,7 @@ fn start_chat<R: Runtime>(
         events.send(event);
     };
     let markers = CrashMarkers::clone(&app.state::<CrashMarkers>());
-    let devices = Devices::new(&folders.data, markers.clone(), demo_model::file());
+    let devices = Devices::new(&folders.data, markers.clone(), bundled_model::file());
     let model = EngineModel::choosing(devices, markers).keeping_caches(&folders.kv_caches());
     let waiting = app.state::<GivenFile>();
     let file = waiting.take();

@@ -66,12 +66,16 @@ pub struct Cli {
 }
 
 /// The variables that are obeyed, each with what it takes.
-pub const ENVIRONMENT: [(&str, &str); 12] = [
+pub const ENVIRONMENT: [(&str, &str); 13] = [
     (
         "GOLDCREST_DATA_DIR",
         "where chats, settings and logs are kept",
     ),
     ("GOLDCREST_MODEL", "GGUF file to open"),
+    (
+        "GOLDCREST_BUNDLED_MODEL",
+        "file in place of the small model that comes with Goldcrest",
+    ),
     ("GOLDCREST_DEVICE", "auto, cpu, gpu or gpu:ID"),
     ("GOLDCREST_THREADS", "CPU threads"),
     ("GOLDCREST_CONTEXT", "context length in tokens"),

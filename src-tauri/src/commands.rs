@@ -536,8 +536,11 @@ async fn retry_model(chat: State<'_, Chat>) -> Reply<()> {
 
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
-async fn use_demo_model(chat: State<'_, Chat>) -> Reply<()> {
-    ask(&chat, move |chat| chat.open_model(ModelChoice::DemoModel)).await
+async fn use_bundled_model(chat: State<'_, Chat>) -> Reply<()> {
+    ask(&chat, move |chat| {
+        chat.open_model(ModelChoice::BundledModel)
+    })
+    .await
 }
 
 /// Unloads the model, which frees its memory; the next message, or `reload_model`, loads it again.

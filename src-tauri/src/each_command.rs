@@ -61,7 +61,7 @@ macro_rules! each_command {
             import_presets,
             pick_model,
             retry_model,
-            use_demo_model,
+            use_bundled_model,
             eject_model,
             reload_model,
             context_options,

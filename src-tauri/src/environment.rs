@@ -9,6 +9,8 @@ use serde::Serialize;
 
 /// Path of the model's file.
 pub const MODEL: &str = "GOLDCREST_MODEL";
+/// Path of the file in place of the small model that comes with the app.
+pub const BUNDLED_MODEL: &str = "GOLDCREST_BUNDLED_MODEL";
 /// CPU threads.
 pub const THREADS: &str = "GOLDCREST_THREADS";
 /// Length of the context in tokens.
@@ -96,6 +98,11 @@ impl BadVariable {
 pub fn model() -> Option<PathBuf> {
     let file = set(MODEL)?;
     std::path::absolute(file).ok()
+}
+
+/// Returns the file in place of the small model that comes with the app.
+pub fn bundled_model() -> Option<PathBuf> {
+    set(BUNDLED_MODEL).map(PathBuf::from)
 }
 
 /// Returns the device, as it was written.

@@ -9,11 +9,11 @@
 mod each_command;
 mod app;
 mod applied_settings;
+mod bundled_model;
 mod cli;
 mod commands;
 mod data_folder;
 mod data_pointer;
-mod demo_model;
 mod desktop;
 mod display;
 mod environment;
@@ -58,6 +58,9 @@ mod man;
 mod skipped;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+#[path = "../crates/tiny_model.rs"]
+mod tiny_model;
 
 use std::io::Write;
 use std::path::PathBuf;

@@ -20,7 +20,7 @@ use engine::{
 };
 
 use crate::power::Power;
-use crate::{demo_model, test_hooks};
+use crate::{bundled_model, test_hooks};
 use counter::{BlocksOnDisk, EngineCounter, SequencesInMemory};
 use kv_disk::KvDisk;
 use opened::{OpenedModel, device_info};
@@ -260,7 +260,7 @@ impl EngineModel {
         options: &chat::ModelOptions,
         on_progress: &mut dyn FnMut(Opening),
     ) -> Result<ModelInfo, Failure> {
-        if *choice != ModelChoice::DemoModel {
+        if *choice != ModelChoice::BundledModel {
             test_hooks::hold_opening();
         }
         let file =
@@ -298,8 +298,9 @@ fn no_model() -> Failure {
 fn file_of(choice: &ModelChoice) -> Result<PathBuf, Failure> {
     match choice {
         ModelChoice::File(file) => Ok(file.clone()),
-        ModelChoice::DemoModel => demo_model::file().ok_or_else(|| {
-            let message = "The demo model is missing; please install Goldcrest again.";
+        ModelChoice::BundledModel => bundled_model::file().ok_or_else(|| {
+            let message = "The small model that comes with Goldcrest is missing or damaged. Get SmolLM3-3B, or open \
+                           a model that you have.";
             Failure::new(FailureCode::BadModel, message)
         }),
     }

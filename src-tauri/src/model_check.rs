@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use system::child::{Call, Child, ChildError, ChildFault, StreamingChild};
 
 use crate::verify::Agreement;
-use crate::{demo_model, environment};
+use crate::{bundled_model, environment};
 
 /// The flag with which `goldcrest verify` prints a [`CheckLine`] for each step.
 pub const STEPS: &str = "--steps";
@@ -131,7 +131,7 @@ impl CheckSubject {
     pub fn of_chat(status: &ModelStatus, settings: &Settings) -> Option<Self> {
         let file = match &status.ready()?.file {
             Some(file) => PathBuf::from(file),
-            None => demo_model::file()?,
+            None => bundled_model::file()?,
         };
         Some(Self::of_file(file, settings))
     }

@@ -143,8 +143,7 @@ impl Models {
         let used = self.ask(|library| library.file_in_use())?;
         let used = used.as_ref().and_then(real);
         if used.is_some() && files.iter().any(|file| real(file) == used) {
-            let refused =
-                "This model is in use. Open another one first, or the demo model; then remove it.";
+            let refused = "This model is in use. Open another one first; then remove it.";
             return Err(Failure::other(refused));
         }
         Ok(files)

@@ -388,7 +388,7 @@ fn links_open_in_the_browser_and_files_do_not() {
 }
 
 #[test]
-fn the_picked_model_and_the_demo_model_are_opened_and_nothing_picked_is_no_error() {
+fn the_picked_model_and_the_bundled_model_are_opened_and_nothing_picked_is_no_error() {
     let window = Window::open();
     let asked = |choice: &ModelChoice| {
         let asked = window.model.asked.lock().expect("not poisoned");
@@ -397,16 +397,18 @@ fn the_picked_model_and_the_demo_model_are_opened_and_nothing_picked_is_no_error
     let opened = |choice: ModelChoice, times| {
         until(|| asked(&choice) >= times, "the model was not opened");
     };
-    opened(ModelChoice::DemoModel, 1);
+    opened(ModelChoice::BundledModel, 1);
     let pick = || window.invoke("pick_model", json!({}));
     assert_eq!(pick(), Ok(json!(false)));
     let file = PathBuf::from("/models/mine.gguf");
     *window.desktop.picks.lock().expect("not poisoned") = Some(file.clone());
     assert_eq!(pick(), Ok(json!(true)));
     opened(ModelChoice::File(file), 1);
-    let before = asked(&ModelChoice::DemoModel);
-    window.invoke("use_demo_model", json!({})).expect("allowed");
-    opened(ModelChoice::DemoModel, before + 1);
+    let before = asked(&ModelChoice::BundledModel);
+    window
+        .invoke("use_bundled_model", json!({}))
+        .expect("allowed");
+    opened(ModelChoice::BundledModel, before + 1);
 }
 
 /// Waits for an event on another thread.

@@ -239,7 +239,7 @@ mod tests {
     use reference::ReferenceModel;
 
     use super::*;
-    use crate::demo_model;
+    use crate::bundled_model;
 
     static NEVER: AtomicBool = AtomicBool::new(false);
 
@@ -277,7 +277,7 @@ mod tests {
 
     #[test]
     fn a_sound_engine_agrees_and_one_with_other_weights_does_not() {
-        let file = demo_model::file().expect("the demo model");
+        let file = bundled_model::file().expect("the bundled model");
         let subject = Subject::open(&file, Some(POSITIONS)).expect("a model");
         assert_eq!(subject.tokens.len(), POSITIONS);
         let (candle, exact) = (candle(&subject, &file), exact(&subject));
@@ -287,7 +287,7 @@ mod tests {
         assert!(sound.engine.relative_error < 0.03, "{:?}", sound.engine);
 
         // The same file without a part of its weights simulates an engine that computes wrongly.
-        let mut bytes = std::fs::read(&file).expect("the demo model");
+        let mut bytes = std::fs::read(&file).expect("the bundled model");
         let middle = bytes.len() / 2;
         bytes[middle..middle + 200_000].fill(0);
         let folder = tempfile::tempdir().expect("a folder");
@@ -307,7 +307,7 @@ mod tests {
 
     #[test]
     fn the_text_is_long_enough_and_its_length_can_be_chosen() {
-        let file = demo_model::file().expect("the demo model");
+        let file = bundled_model::file().expect("the bundled model");
         let count = |tokens| Subject::open(&file, tokens).map(|it| it.tokens.len());
         assert_eq!(count(None).expect("a model"), TOKENS);
         assert_eq!(count(Some(10)).expect("a model"), 10);
@@ -317,7 +317,7 @@ mod tests {
 
     #[test]
     fn each_part_can_be_cancelled() {
-        let file = demo_model::file().expect("the demo model");
+        let file = bundled_model::file().expect("the bundled model");
         let subject = Subject::open(&file, Some(4)).expect("a model");
         let cancelled = AtomicBool::new(true);
         let table = subject.exact(Some(1), &cancelled, &mut |_| {});

@@ -13,6 +13,8 @@ use tempfile::TempDir;
 
 #[path = "hostile/files.rs"]
 mod files;
+#[path = "../crates/tiny_model.rs"]
+mod tiny_model;
 
 /// Time limit that is never reached, even on a busy machine.
 const LONGEST: Duration = Duration::from_secs(60);
@@ -51,11 +53,10 @@ fn each<T: Send>(cases: Vec<T>, run: impl Fn(T) + Sync) {
     });
 }
 
-/// Makes the demo model with this chat template.
+/// Makes the tiny model with this chat template.
 fn model(folder: &TempDir, source: &str) -> PathBuf {
-    let models = Path::new(env!("CARGO_MANIFEST_DIR")).join("../models/demo");
-    let image = fs::read(models.join("demo-q4_k_m.gguf")).expect("the demo model");
-    let usual = fs::read(models.join("template.jinja")).expect("its template");
+    let image = fs::read(tiny_model::file()).expect("the tiny model");
+    let usual = include_bytes!("../crates/engine/tests/fixtures/tiny-smollm3.jinja");
     let usual = usual.trim_ascii_end();
     let at = image.windows(usual.len()).position(|part| part == usual);
     let at = at.expect("the template is in the file");

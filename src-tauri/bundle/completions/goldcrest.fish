@@ -45,7 +45,7 @@ complete -c goldcrest -n "__fish_goldcrest_needs_command" -a "verify" -d 'Compar
 complete -c goldcrest -n "__fish_goldcrest_needs_command" -a "fetch" -d 'Download a model to Hugging Face\'s cache and verify it'
 complete -c goldcrest -n "__fish_goldcrest_needs_command" -a "devices" -d 'List the devices that a model can run on, and why each would be used or not'
 complete -c goldcrest -n "__fish_goldcrest_needs_command" -a "help" -d 'Print this message or the help of the given subcommand(s)'
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -s m -l model -d 'GGUF file [default: GOLDCREST_MODEL, else the demo model]' -r -F
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -s m -l model -d 'GGUF file [default: GOLDCREST_MODEL, else the small model that comes with Goldcrest]' -r -F
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -l device -d 'auto, cpu, gpu, gpu:ID, or for `ask` also reference (candle) [default: GOLDCREST_DEVICE, else auto]' -r
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -s t -l threads -d 'CPU threads [default: GOLDCREST_THREADS, else physical cores]' -r
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -s c -l context -d 'Context length in tokens; YaRN extends it beyond the trained length [default: GOLDCREST_CONTEXT, else as trained, in at most half of the free memory]' -r
@@ -65,7 +65,7 @@ complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -l no-lookup -d
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -l no-guide -d 'Have the model answer questions about Goldcrest, too'
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -l json -d 'Print one JSON object at the end'
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand ask" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -s m -l model -d 'GGUF file [default: GOLDCREST_MODEL, else the demo model]' -r -F
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -s m -l model -d 'GGUF file [default: GOLDCREST_MODEL, else the small model that comes with Goldcrest]' -r -F
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -l device -d 'auto, cpu, gpu, gpu:ID, or for `ask` also reference (candle) [default: GOLDCREST_DEVICE, else auto]' -r
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -s t -l threads -d 'CPU threads [default: GOLDCREST_THREADS, else physical cores]' -r
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand chat" -s c -l context -d 'Context length in tokens; YaRN extends it beyond the trained length [default: GOLDCREST_CONTEXT, else as trained, in at most half of the free memory]' -r
@@ -99,16 +99,16 @@ complete -c goldcrest -n "__fish_goldcrest_using_subcommand inspect" -l json -d 
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand inspect" -s h -l help -d 'Print help'
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand models" -l json -d 'Print JSON'
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand models" -s h -l help -d 'Print help'
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand tokenize" -s m -l model -d 'GGUF file [default: GOLDCREST_MODEL, else the demo model]' -r -F
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand tokenize" -s m -l model -d 'GGUF file [default: GOLDCREST_MODEL, else the small model that comes with Goldcrest]' -r -F
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand tokenize" -s f -l file -d 'Read texts from a file, one per line; `-` reads stdin' -r -F
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand tokenize" -l no-special -d 'Treat special tokens such as `<|im_start|>` as plain text'
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand tokenize" -s 0 -l null -d 'Texts in the file end in a null byte, so they may have several lines'
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand tokenize" -l json -d 'Print a JSON object with the text and its ids'
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand tokenize" -s h -l help -d 'Print help'
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand render" -s m -l model -d 'GGUF file whose template is used [default: GOLDCREST_MODEL, else the demo model]' -r -F
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand render" -s m -l model -d 'GGUF file whose template is used [default: GOLDCREST_MODEL, else the small model that comes with Goldcrest]' -r -F
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand render" -l messages -d 'JSON with the template\'s variables under `context`, and `today` as YYYY-MM-DD' -r -F
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand render" -s h -l help -d 'Print help'
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand logits" -s m -l model -d 'GGUF file [default: GOLDCREST_MODEL, else the demo model]' -r -F
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand logits" -s m -l model -d 'GGUF file [default: GOLDCREST_MODEL, else the small model that comes with Goldcrest]' -r -F
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand logits" -l device -d 'auto, cpu, gpu, gpu:ID, or for `ask` also reference (candle) [default: GOLDCREST_DEVICE, else auto]' -r
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand logits" -s t -l threads -d 'CPU threads [default: GOLDCREST_THREADS, else physical cores]' -r
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand logits" -s c -l context -d 'Context length in tokens; YaRN extends it beyond the trained length [default: GOLDCREST_CONTEXT, else as trained, in at most half of the free memory]' -r
@@ -116,7 +116,7 @@ complete -c goldcrest -n "__fish_goldcrest_using_subcommand logits" -l kv -d 'KV
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand logits" -l tokens -d 'Token ids, separated by commas' -r
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand logits" -l all -d 'Print logits of every position, not only the last'
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand logits" -s h -l help -d 'Print help'
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand bench" -s m -l model -d 'GGUF file [default: GOLDCREST_MODEL, else the demo model]' -r -F
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand bench" -s m -l model -d 'GGUF file [default: GOLDCREST_MODEL, else the small model that comes with Goldcrest]' -r -F
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand bench" -l synthetic -d 'Use random weights in a known shape, for example smollm3-3b-q4_k_m' -r
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand bench" -l seed -d 'Seed of the random weights' -r
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand bench" -s p -l prompt -d 'Prompt tokens to process' -r
@@ -148,7 +148,7 @@ complete -c goldcrest -n "__fish_goldcrest_using_subcommand fetch" -l folder -d 
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand fetch" -l sha256 -d 'SHA-256 of the file; needed if its server does not publish one' -r
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand fetch" -l json -d 'Print one JSON object at the end'
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand fetch" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c goldcrest -n "__fish_goldcrest_using_subcommand devices" -s m -l model -d 'GGUF file to run [default: GOLDCREST_MODEL, else the demo model]' -r -F
+complete -c goldcrest -n "__fish_goldcrest_using_subcommand devices" -s m -l model -d 'GGUF file to run [default: GOLDCREST_MODEL, else the small model that comes with Goldcrest]' -r -F
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand devices" -s t -l threads -d 'CPU threads that a GPU has to outperform [default: GOLDCREST_THREADS, else physical cores]' -r
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand devices" -s c -l context -d 'Context length for the memory shown [default: GOLDCREST_CONTEXT, else as trained, in at most half of the free memory]' -r
 complete -c goldcrest -n "__fish_goldcrest_using_subcommand devices" -l check -d 'Clear the GPU check cache, then check and measure the GPUs again'

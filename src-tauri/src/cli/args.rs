@@ -16,7 +16,7 @@ use crate::environment::WindowFlags;
 /// Which model runs, and on what.
 #[derive(Debug, Clone, Default, Args)]
 pub struct ModelArgs {
-    /// GGUF file [default: GOLDCREST_MODEL, else the demo model]
+    /// GGUF file [default: GOLDCREST_MODEL, else the small model that comes with Goldcrest]
     #[arg(long, short, value_name = "FILE")]
     pub model: Option<PathBuf>,
     #[command(flatten)]
@@ -221,7 +221,7 @@ pub struct ModelsArgs {
 
 #[derive(Debug, Args)]
 pub struct TokenizeArgs {
-    /// GGUF file [default: GOLDCREST_MODEL, else the demo model]
+    /// GGUF file [default: GOLDCREST_MODEL, else the small model that comes with Goldcrest]
     #[arg(long, short, value_name = "FILE")]
     pub model: Option<PathBuf>,
     /// Treat special tokens such as `<|im_start|>` as plain text
@@ -243,7 +243,7 @@ pub struct TokenizeArgs {
 
 #[derive(Debug, Args)]
 pub struct RenderArgs {
-    /// GGUF file whose template is used [default: GOLDCREST_MODEL, else the demo model]
+    /// GGUF file whose template is used [default: GOLDCREST_MODEL, else the small model that comes with Goldcrest]
     #[arg(long, short, value_name = "FILE")]
     pub model: Option<PathBuf>,
     /// JSON with the template's variables under `context`, and `today` as YYYY-MM-DD
@@ -265,7 +265,7 @@ pub struct LogitsArgs {
 
 #[derive(Debug, Args)]
 pub struct BenchArgs {
-    /// GGUF file [default: GOLDCREST_MODEL, else the demo model]
+    /// GGUF file [default: GOLDCREST_MODEL, else the small model that comes with Goldcrest]
     #[arg(long, short, value_name = "FILE", conflicts_with = "synthetic")]
     pub model: Option<PathBuf>,
     /// Use random weights in a known shape, for example smollm3-3b-q4_k_m
@@ -381,7 +381,7 @@ pub struct ReferenceLogitsArgs {
 
 #[derive(Debug, Args)]
 pub struct DevicesArgs {
-    /// GGUF file to run [default: GOLDCREST_MODEL, else the demo model]
+    /// GGUF file to run [default: GOLDCREST_MODEL, else the small model that comes with Goldcrest]
     #[arg(long, short, value_name = "FILE")]
     pub model: Option<PathBuf>,
     /// CPU threads that a GPU has to outperform [default: GOLDCREST_THREADS, else physical cores]
@@ -406,7 +406,7 @@ pub struct GpuCheckArgs {
     #[arg(long)]
     pub model: Option<PathBuf>,
     #[arg(long)]
-    pub demo_model: Option<PathBuf>,
+    pub bundled_model: Option<PathBuf>,
     #[arg(long)]
     pub threads: Option<usize>,
     /// Do not use cooperative matrices.

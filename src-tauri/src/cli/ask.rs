@@ -240,11 +240,11 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::demo_model;
+    use crate::bundled_model;
 
     #[test]
     fn every_figure_is_reported_under_its_name() {
-        let file = demo_model::file().expect("the demo model");
+        let file = bundled_model::file().expect("the bundled model");
         let options = LoadOptions {
             threads: Some(1),
             ..LoadOptions::default()
@@ -299,7 +299,7 @@ mod tests {
                 "accepted_tokens": 5,
                 "seed": 77,
                 "stop_reason": name,
-                "model": "Demo model",
+                "model": "Tiny model",
                 "quantisation": "Q4_K_M",
                 "device": "cpu",
                 "device_name": device.name,

@@ -253,7 +253,12 @@ mod tests {
         ] {
             assert_eq!(file(name).as_deref(), Some(expected), "{name}");
         }
-        for unknown in ["", "SmolLM3-3B:Q1", "Demo model", "demo/demo-q4_k_m.gguf"] {
+        for unknown in [
+            "",
+            "SmolLM3-3B:Q1",
+            "SmolLM2-135M-Instruct",
+            "bundled/SmolLM2-135M-Instruct.Q4_1.gguf",
+        ] {
             assert_eq!(file(unknown), None, "{unknown}");
         }
     }

@@ -13,7 +13,7 @@ pub fn run(args: GpuCheckArgs) -> Result<(), CliError> {
     let request = CheckRequest {
         device: args.device,
         model,
-        demo_model: args.demo_model,
+        bundled_model: args.bundled_model,
         threads: args.threads,
         software,
         matrices: !args.without_matrices,

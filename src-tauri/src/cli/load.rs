@@ -12,9 +12,9 @@ use super::args::{DeviceArg, ModelArgs, PlaceArgs};
 use super::output::{self, CliError};
 use super::progress::ProgressLine;
 use crate::folders::Folders;
-use crate::{demo_model, environment};
+use crate::{bundled_model, environment};
 
-/// Returns the named file, or that of the environment, or the demo model.
+/// Returns the named file, or that of the environment, or the bundled model.
 pub fn file(named: Option<&Path>) -> Result<PathBuf, CliError> {
     if let Some(file) = named {
         return Ok(file.to_owned());
@@ -26,8 +26,11 @@ pub fn file(named: Option<&Path>) -> Result<PathBuf, CliError> {
             environment::MODEL,
             file.display()
         ))),
-        None => demo_model::file().ok_or_else(|| {
-            CliError::message("the demo model is not beside the program; name one with --model")
+        None => bundled_model::file().ok_or_else(|| {
+            CliError::message(
+                "the small model that comes with Goldcrest is missing or damaged; get SmolLM3-3B with \
+                 `goldcrest fetch SmolLM3-3B`, or name a file with --model",
+            )
         }),
     }
 }
@@ -36,7 +39,7 @@ pub fn file(named: Option<&Path>) -> Result<PathBuf, CliError> {
 pub fn devices() -> Option<Devices> {
     let folder = Folders::of_user()?.data;
     let markers = CrashMarkers::new(&folder);
-    Devices::new(&folder, markers, demo_model::file())
+    Devices::new(&folder, markers, bundled_model::file())
 }
 
 /// A model with the devices that chose its placement.

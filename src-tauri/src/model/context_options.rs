@@ -83,10 +83,10 @@ pub fn of_model(
     };
     let choice = match file {
         Some(file) => ModelChoice::File(PathBuf::from(file)),
-        None => ModelChoice::DemoModel,
+        None => ModelChoice::BundledModel,
     };
     let options = LoadOptions {
-        allow_yarn: choice != ModelChoice::DemoModel,
+        allow_yarn: choice != ModelChoice::BundledModel,
         ..opened::load_options(&settings.load_options())
     };
     let costs = context_costs(&file_of(&choice)?, &options)
@@ -99,7 +99,7 @@ mod tests {
     use chat::UnopenedModel;
 
     use super::*;
-    use crate::demo_model;
+    use crate::bundled_model;
 
     #[test]
     fn a_model_that_is_known_has_its_lengths_and_none_has_none() {
@@ -113,14 +113,18 @@ mod tests {
             facts.collect::<Vec<_>>()
         };
         assert_eq!(lengths(ModelStatus::None), []);
-        let file = demo_model::file().expect("the demo model");
+        let file = bundled_model::file().expect("the bundled model");
         let model = |file: Option<PathBuf>| UnopenedModel {
             name: "Mine".into(),
-            demo_model: file.is_none(),
+            bundled_model: file.is_none(),
             file: file.map(|file| file.display().to_string()),
         };
-        let demo = ModelStatus::Ejected { model: model(None) };
-        assert_eq!(lengths(demo), [(2048, false, true)], "it is not stretched");
+        let bundled = ModelStatus::Ejected { model: model(None) };
+        assert_eq!(
+            lengths(bundled),
+            [(2048, false, true)],
+            "it is not stretched"
+        );
         let mine = ModelStatus::Ejected {
             model: model(Some(file)),
         };

@@ -18,16 +18,16 @@ const WEIGHTS: u64 = 200 << 20;
 /// Bytes that the other tests in this process may allocate meanwhile.
 const NOISE: u64 = 50 << 20;
 
-/// Writes a model with the demo model's vocabulary, whose weights are all zero, to a sparse file.
+/// Writes a model with the bundled model's vocabulary, whose weights are all zero, to a sparse file.
 fn write_large_model(path: &Path) {
-    let demo = Gguf::open(&demo_model::file().expect("the demo model")).expect("a model");
-    let fields: Vec<(&str, Field)> = demo
+    let bundled = Gguf::open(&bundled_model::file().expect("the bundled model")).expect("a model");
+    let fields: Vec<(&str, Field)> = bundled
         .keys()
         .filter_map(|key| {
             let field = match key {
                 "smollm3.feed_forward_length" => Field::U32(32768),
                 "smollm3.block_count" => Field::U32(8),
-                key => Field::from_value(&demo.get(key)?)?,
+                key => Field::from_value(&bundled.get(key)?)?,
             };
             Some((key, field))
         })

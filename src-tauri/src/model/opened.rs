@@ -62,8 +62,8 @@ impl OpenedModel {
     ) -> Result<Self, Failure> {
         let request = requested(options)?;
         let load = engine::LoadOptions {
-            // A long context is for files of the user; with YaRN the demo model answers worse.
-            allow_yarn: *choice != ModelChoice::DemoModel,
+            // A long context is for files of the user; with YaRN the bundled model answers worse.
+            allow_yarn: *choice != ModelChoice::BundledModel,
             ..load_options(options)
         };
         let on_progress = &mut |step| {
@@ -146,12 +146,16 @@ pub(super) fn info(model: &OpenModel, choice: &ModelChoice) -> ModelInfo {
     let engine = &model.engine;
     let summary = engine.summary();
     ModelInfo {
-        name: summary.name.clone(),
+        name: match choice {
+            // The file itself has the name of a training run.
+            ModelChoice::BundledModel => chat::BUNDLED_MODEL.to_owned(),
+            ModelChoice::File(_) => summary.name.clone(),
+        },
         file: match choice {
-            ModelChoice::DemoModel => None,
+            ModelChoice::BundledModel => None,
             ModelChoice::File(file) => Some(file.to_string_lossy().into_owned()),
         },
-        demo_model: *choice == ModelChoice::DemoModel,
+        bundled_model: *choice == ModelChoice::BundledModel,
         quantisation: summary.quantisation.clone(),
         file_bytes: summary.file_bytes,
         context_length: summary.context_length,

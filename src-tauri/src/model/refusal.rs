@@ -21,7 +21,7 @@ pub fn of(choice: &ModelChoice, error: &OpenError) -> Failure {
     };
     let named = match choice {
         ModelChoice::File(file) => environment::model().is_some_and(|named| named == *file),
-        ModelChoice::DemoModel => false,
+        ModelChoice::BundledModel => false,
     };
     if named {
         return Failure::new(code, format!("{message} {} names it.", environment::MODEL));
@@ -65,7 +65,7 @@ fn plain(sentence: &str) -> String {
 /// Returns a model's name for the start of a sentence.
 pub fn name_of(choice: &ModelChoice) -> String {
     match choice {
-        ModelChoice::DemoModel => "The demo model".into(),
+        ModelChoice::BundledModel => "The small model that comes with Goldcrest".into(),
         ModelChoice::File(file) => file_name(file),
     }
 }

@@ -24,14 +24,14 @@ fn run(folder: &Path, kv_type: KvType) -> EngineModel {
     };
     let mut model = EngineModel::default().keeping_caches(folder);
     model
-        .open(&ModelChoice::DemoModel, &options, &mut |_| {})
-        .expect("the demo model opens");
+        .open(&ModelChoice::BundledModel, &options, &mut |_| {})
+        .expect("the bundled model opens");
     model
 }
 
 /// Makes a conversation of a question of some 700 tokens, and the given turns.
 fn conversation(turns: &[&str]) -> Conversation {
-    let words = |at: usize| format!("Number {at} of a list that the demo model reads. ");
+    let words = |at: usize| format!("Number {at} of a list that the bundled model reads. ");
     let mut messages = vec![Turn::new(
         Role::User,
         (0..60).map(words).collect::<String>(),

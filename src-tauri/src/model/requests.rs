@@ -57,7 +57,7 @@ fn an_open_model_has_the_context_and_the_cache_that_were_asked_for() {
         };
         let mut model = EngineModel::default();
         model
-            .open(&ModelChoice::DemoModel, &options, &mut |_| {})
+            .open(&ModelChoice::BundledModel, &options, &mut |_| {})
             .expect("it opens")
     };
     let full = open(None, KvType::F16);
@@ -82,7 +82,7 @@ fn failures_keep_their_kind() {
 
 #[test]
 fn what_the_engine_says_of_a_device_and_a_model_is_said_of_it() {
-    let file = demo_model::file().expect("the demo model");
+    let file = bundled_model::file().expect("the bundled model");
     let options = engine::LoadOptions {
         threads: Some(1),
         ..engine::LoadOptions::default()
@@ -98,12 +98,16 @@ fn what_the_engine_says_of_a_device_and_a_model_is_said_of_it() {
     let model = model.expect("it opens");
     let engine = &model.engine;
     let summary = engine.summary();
-    for choice in [ModelChoice::DemoModel, ModelChoice::File(file.clone())] {
-        let is_demo_model = choice == ModelChoice::DemoModel;
+    for choice in [ModelChoice::BundledModel, ModelChoice::File(file.clone())] {
+        let is_bundled_model = choice == ModelChoice::BundledModel;
         let expected = ModelInfo {
-            name: "Demo model".into(),
-            file: Some(file.display().to_string()).filter(|_| !is_demo_model),
-            demo_model: is_demo_model,
+            name: if is_bundled_model {
+                chat::BUNDLED_MODEL.into()
+            } else {
+                "Tiny model".into()
+            },
+            file: Some(file.display().to_string()).filter(|_| !is_bundled_model),
+            bundled_model: is_bundled_model,
             quantisation: "Q4_K_M".into(),
             file_bytes: file.metadata().expect("there").len(),
             context_length: 2048,

@@ -1,4 +1,4 @@
-//! Steering of the demo model: an answer, its continuation, and a title beside the chat.
+//! Steering of the bundled model: an answer, its continuation, and a title beside the chat.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -9,7 +9,7 @@ use super::*;
 
 static NEVER: AtomicBool = AtomicBool::new(false);
 
-fn demo_model() -> EngineModel {
+fn bundled_model() -> EngineModel {
     let options = ModelOptions {
         device: "cpu".into(),
         threads: Some(1),
@@ -18,8 +18,8 @@ fn demo_model() -> EngineModel {
     };
     let mut model = EngineModel::default();
     model
-        .open(&ModelChoice::DemoModel, &options, &mut |_| {})
-        .expect("the demo model opens");
+        .open(&ModelChoice::BundledModel, &options, &mut |_| {})
+        .expect("the bundled model opens");
     model
 }
 
@@ -100,8 +100,8 @@ fn question(text: &str) -> Turn {
 }
 
 #[test]
-fn the_demo_model_answers_when_it_is_asked_to_and_the_cache_matches() {
-    let mut model = demo_model();
+fn the_bundled_model_answers_when_it_is_asked_to_and_the_cache_matches() {
+    let mut model = bundled_model();
     let mut messages = vec![question("Write fizzbuzz in Rust.")];
     let first = answer(&mut model, &conversation(&messages, true), &params(200), 6);
     assert_eq!(
@@ -125,8 +125,8 @@ fn the_demo_model_answers_when_it_is_asked_to_and_the_cache_matches() {
 }
 
 #[test]
-fn the_demo_model_keeps_to_its_budget() {
-    let mut model = demo_model();
+fn the_bundled_model_keeps_to_its_budget() {
+    let mut model = bundled_model();
     let messages = [question("Write fizzbuzz in Rust.")];
     let budget = GenerateParams {
         thinking_budget: Some(3),
@@ -148,7 +148,7 @@ fn the_demo_model_keeps_to_its_budget() {
 
 #[test]
 fn a_complete_answer_goes_on() {
-    let mut model = demo_model();
+    let mut model = bundled_model();
     let mut messages = vec![question("Hello!")];
     let whole = answer(
         &mut model,
@@ -181,7 +181,7 @@ fn what_is_said_beside_a_chat_leaves_it_its_cache() {
     let title = question("Give this chat a title of at most six words.");
     let mut next = Vec::new();
     for (beside, cancelled) in [(false, false), (true, false), (true, true)] {
-        let mut model = demo_model();
+        let mut model = bundled_model();
         let mut messages = vec![question("What is Goldcrest?")];
         let first = answer(
             &mut model,
@@ -224,7 +224,7 @@ fn what_is_said_beside_a_chat_leaves_it_its_cache() {
     assert_eq!(next[2], next[0], "as without");
 
     // No title is made for another chat: it would replace this one.
-    let mut model = demo_model();
+    let mut model = bundled_model();
     answer(
         &mut model,
         &conversation(&[question("Hello!")], true),

@@ -13,7 +13,7 @@ use super::*;
 
 /// Long enough for blocks of the KV cache.
 fn question(word: &str) -> String {
-    format!("{word} ") + &"is a word of a list that the demo model reads. ".repeat(60)
+    format!("{word} ") + &"is a word of a list that the bundled model reads. ".repeat(60)
 }
 
 fn files(folder: &Path) -> Vec<PathBuf> {
@@ -52,7 +52,7 @@ fn start(folder: &Path) -> (Chat, Receiver<ChatEvent>) {
     };
     let clock = Box::new(chat::SystemClock);
     let chat = Chat::start_with(store, Box::new(host), clock, timing, on_event).expect("a chat");
-    chat.open_model(ModelChoice::DemoModel).expect("asked");
+    chat.open_model(ModelChoice::BundledModel).expect("asked");
     (chat, events)
 }
 

@@ -1,4 +1,4 @@
-//! The demo model behind chat's trait.
+//! The bundled model behind chat's trait.
 
 use std::sync::atomic::AtomicBool;
 
@@ -17,11 +17,11 @@ fn options() -> ModelOptions {
     }
 }
 
-fn demo_model() -> EngineModel {
+fn bundled_model() -> EngineModel {
     let mut model = EngineModel::default();
     model
-        .open(&ModelChoice::DemoModel, &options(), &mut |_| {})
-        .expect("the demo model opens");
+        .open(&ModelChoice::BundledModel, &options(), &mut |_| {})
+        .expect("the bundled model opens");
     model
 }
 
@@ -94,25 +94,25 @@ fn answer(model: &mut EngineModel, asked: &Asked) -> (String, Vec<u32>, Finished
 }
 
 #[test]
-fn a_long_context_uses_no_yarn_for_the_demo_model() {
+fn a_long_context_uses_no_yarn_for_the_bundled_model() {
     let mut model = EngineModel::default();
     let long = ModelOptions {
         context_length: Some(131_072),
         ..options()
     };
     let mut open = |choice| model.open(&choice, &long, &mut |_| {}).expect("it opens");
-    let info = open(ModelChoice::DemoModel);
+    let info = open(ModelChoice::BundledModel);
     assert_eq!(info.context_length, 2048);
     let note = info.context_note.expect("it is said");
     assert!(note.contains("2,048 are used"), "{note}");
     // A file of the user is extended by YaRN, even the same file.
-    let file = demo_model::file().expect("the demo model is there");
+    let file = bundled_model::file().expect("the bundled model is there");
     assert_eq!(open(ModelChoice::File(file)).context_length, 4096);
 }
 
 #[test]
 fn a_second_turn_goes_on_from_the_first() {
-    let mut model = demo_model();
+    let mut model = bundled_model();
     let question = said(Role::User, "What is Goldcrest?", None);
     let first = asked(vec![question.clone()]);
     let (text, ids, finish) = answer(&mut model, &first);
@@ -135,7 +135,7 @@ fn a_second_turn_goes_on_from_the_first() {
 
 #[test]
 fn an_answer_cut_short_goes_on_as_if_it_had_not_been() {
-    let mut model = demo_model();
+    let mut model = bundled_model();
     let question = said(Role::User, "What is Goldcrest?", None);
     let whole = asked(vec![question.clone()]);
     let (text, ids, _) = answer(&mut model, &whole);
@@ -155,7 +155,7 @@ fn an_answer_cut_short_goes_on_as_if_it_had_not_been() {
 
 #[test]
 fn a_bad_file_leaves_the_model_before_as_it_was() {
-    let mut model = demo_model();
+    let mut model = bundled_model();
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("holiday.gguf");
     std::fs::write(&file, b"no model").expect("written");
@@ -164,7 +164,7 @@ fn a_bad_file_leaves_the_model_before_as_it_was() {
         .expect_err("refused");
     assert_eq!(failure.code, FailureCode::BadModel);
     assert!(failure.message.contains("holiday.gguf"), "{failure}");
-    assert!(model.info().is_some_and(|info| info.demo_model));
+    assert!(model.info().is_some_and(|info| info.bundled_model));
     answer(
         &mut model,
         &asked(vec![said(Role::User, "Who are you?", None)]),
@@ -173,23 +173,23 @@ fn a_bad_file_leaves_the_model_before_as_it_was() {
 
 #[test]
 fn an_unknown_device_leaves_the_model_before_as_it_was() {
-    let mut model = demo_model();
+    let mut model = bundled_model();
     let wrong = ModelOptions {
         device: "abacus".into(),
         ..options()
     };
     let failure = model
-        .open(&ModelChoice::DemoModel, &wrong, &mut |_| {})
+        .open(&ModelChoice::BundledModel, &wrong, &mut |_| {})
         .expect_err("refused");
     assert_eq!(failure.code, FailureCode::Other);
     assert!(model.info().is_some());
 }
 
-/// Opens a model in a file of the user, with the demo model's content.
+/// Opens a model in a file of the user, with the bundled model's content.
 fn opened_copy() -> (TempDir, std::path::PathBuf, EngineModel) {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("mine.gguf");
-    std::fs::copy(demo_model::file().expect("there"), &file).expect("copied");
+    std::fs::copy(bundled_model::file().expect("there"), &file).expect("copied");
     let mut model = EngineModel::default();
     model
         .open(&ModelChoice::File(file.clone()), &options(), &mut |_| {})
@@ -200,10 +200,10 @@ fn opened_copy() -> (TempDir, std::path::PathBuf, EngineModel) {
 /// Returns the same content with another name in the header.
 fn renamed(file: &Path) -> Vec<u8> {
     let mut bytes = std::fs::read(file).expect("read");
-    let name = b"Demo model";
+    let name = b"Tiny model";
     let at = bytes.windows(name.len()).position(|part| part == name);
     let at = at.expect("it is named so");
-    bytes[at..at + name.len()].copy_from_slice(b"Demo modeX");
+    bytes[at..at + name.len()].copy_from_slice(b"Tiny modeX");
     bytes
 }
 
@@ -213,7 +213,7 @@ fn back_to_the_one_before(model: &mut EngineModel) -> ModelInfo {
         device: "abacus".into(),
         ..options()
     };
-    let refused = model.open(&ModelChoice::DemoModel, &wrong, &mut |_| {});
+    let refused = model.open(&ModelChoice::BundledModel, &wrong, &mut |_| {});
     refused.expect_err("there is no such device");
     model.info().expect("it is open again").clone()
 }
@@ -225,7 +225,7 @@ fn the_model_before_comes_back_as_what_its_file_holds_by_then() {
     let other = renamed(&file);
     std::fs::write(&file, other).expect("written");
     let now = back_to_the_one_before(&mut model);
-    assert_eq!(now.name, "Demo modeX", "not other weights under its name");
+    assert_eq!(now.name, "Tiny modeX", "not other weights under its name");
     assert_ne!(now.fingerprint, before.fingerprint);
 }
 
@@ -250,9 +250,9 @@ fn a_model_whose_file_is_removed_or_replaced_while_it_is_open_comes_back_as_it_w
     assert_eq!(model.info(), Some(&before), "the open one stays");
 }
 
-/// Makes a copy of the demo model with an unknown chat template of the same length.
+/// Makes a copy of the bundled model with an unknown chat template of the same length.
 fn foreign(folder: &tempfile::TempDir) -> ModelChoice {
-    let image = std::fs::read(demo_model::file().expect("the demo model")).expect("read");
+    let image = std::fs::read(bundled_model::file().expect("the bundled model")).expect("read");
     let known: &[u8] = b"{#- Chat template of the Goldcrest";
     let at = image.windows(known.len()).position(|part| part == known);
     let mut image = image.clone();
@@ -287,7 +287,7 @@ fn without_a_model_there_is_no_answer() {
 
 #[test]
 fn thinking_that_was_stopped_goes_on_as_thinking() {
-    let mut model = demo_model();
+    let mut model = bundled_model();
     let question = said(Role::User, "Tell me a story about a bird.", None);
     let mut thinking = asked(vec![question.clone()]);
     thinking.conversation.thinking = true;
@@ -321,7 +321,7 @@ fn thinking_that_was_stopped_goes_on_as_thinking() {
 fn a_seed_gives_the_same_answer_and_another_seed_another() {
     let ask = |seed| {
         // A cold start each time: results from the cache are rounded differently.
-        let mut model = demo_model();
+        let mut model = bundled_model();
         let sampling = Sampling {
             temperature: 1.0,
             top_p: 1.0,
@@ -352,7 +352,7 @@ fn marked() -> (TempDir, CrashMarkers, EngineModel) {
 fn a_file_over_which_the_app_crashed_is_refused_until_it_has_been_opened() {
     let (folder, markers, mut model) = marked();
     let file = folder.path().join("mine.gguf");
-    std::fs::copy(crate::demo_model::file().expect("there"), &file).expect("copied");
+    std::fs::copy(crate::bundled_model::file().expect("there"), &file).expect("copied");
     let choice = ModelChoice::File(file);
     assert_eq!(model.refusal(&choice), None);
     let mark = serde_json::to_vec(&choice).expect("plain data");
@@ -363,7 +363,7 @@ fn a_file_over_which_the_app_crashed_is_refused_until_it_has_been_opened() {
         failure.message,
         "mine.gguf was not opened: the app ended the last time it was opened."
     );
-    assert_eq!(model.refusal(&ModelChoice::DemoModel), None);
+    assert_eq!(model.refusal(&ModelChoice::BundledModel), None);
 
     // The marker of an opening in progress is no crash.
     let mut seen = Vec::new();

@@ -476,14 +476,14 @@ impl Library {
         }
     }
 
-    /// Returns whether the user still has only the demo model: a model of the user's choice stays open.
+    /// Returns whether the user still has only the bundled model: a model of the user's choice stays open.
     fn opens_downloads(&self) -> bool {
         match &self.status {
             ModelStatus::None => true,
             ModelStatus::Checking { model }
             | ModelStatus::Loading { model, .. }
-            | ModelStatus::Ejected { model } => model.demo_model,
-            ModelStatus::Ready { model } => model.demo_model,
+            | ModelStatus::Ejected { model } => model.bundled_model,
+            ModelStatus::Ready { model } => model.bundled_model,
         }
     }
 }

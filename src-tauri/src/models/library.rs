@@ -239,7 +239,7 @@ impl Library {
     pub(super) fn answered(&mut self, stats: &AnswerStats) {
         let rate = stats.figures.tokens_per_second;
         let is_long = stats.figures.tokens >= MEASURED_TOKENS && rate.is_finite() && rate > 0.0;
-        let is_open = |info: &ModelInfo| info.name == stats.model && !info.demo_model;
+        let is_open = |info: &ModelInfo| info.name == stats.model && !info.bundled_model;
         if !is_long || !self.status.ready().is_some_and(is_open) {
             return;
         }
@@ -336,7 +336,7 @@ impl Library {
 
     pub(super) fn choice(&mut self, id: &str) -> Result<ModelChoice, Failure> {
         let choice = self.found(id).map(|file| match file.place {
-            ModelPlace::DemoModel => ModelChoice::DemoModel,
+            ModelPlace::BundledModel => ModelChoice::BundledModel,
             _ => ModelChoice::File(file.path.clone()),
         });
         self.renewing(choice)
@@ -349,15 +349,15 @@ impl Library {
 
     pub(super) fn removable(&mut self, id: &str) -> Result<PathBuf, Failure> {
         let removable = self.found(id).and_then(|file| match file.place {
-            ModelPlace::DemoModel => Err(Failure::other(
-                "The demo model is a part of Goldcrest and stays.",
+            ModelPlace::BundledModel => Err(Failure::other(
+                "This model is a part of Goldcrest and stays.",
             )),
             _ => Ok(file.path.clone()),
         });
         self.renewing(removable)
     }
 
-    /// Returns the file of the model that is open, being opened or unloaded; `None` if that is the demo model.
+    /// Returns the file of the model that is open, being opened or unloaded; `None` if that is the bundled model.
     pub(super) fn file_in_use(&self) -> Option<PathBuf> {
         let file = match &self.status {
             ModelStatus::None => &None,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use ::models::{Facts, FoundFile, ModelPlace, ModelSearch, SearchFolder, UserFolders, own_folders};
 use engine::LoadOptions;
 
-use crate::demo_model;
+use crate::bundled_model;
 use crate::folders::Folders;
 use crate::model::{load_options, requested};
 
@@ -31,8 +31,8 @@ pub struct ModelPlaces {
     pub endpoint: String,
     /// Folders to search.
     pub folders: FindFolders,
-    /// The file of the demo model.
-    pub demo_model: Option<PathBuf>,
+    /// The file of the bundled model.
+    pub bundled_model: Option<PathBuf>,
     /// The program that downloads.
     pub fetch: FindProgram,
     /// Free bytes of memory once the open model is closed; its argument is the memory of that, for systems that do not
@@ -58,7 +58,7 @@ impl ModelPlaces {
             folders: Arc::new(move |own| {
                 ::models::search_folders(&user, &environment, &searched, own)
             }),
-            demo_model: demo_model::file(),
+            bundled_model: bundled_model::file(),
             fetch: Box::new(download::program),
             memory: Box::new(engine::process::available_after_closing),
             bandwidth: engine::read_bandwidth,
@@ -88,15 +88,16 @@ impl ModelPlaces {
         let opened: Vec<_> = facts.opened().map(Path::to_owned).collect();
         let certain = own_folders(&self.hub, &own);
         let (search, find) = (search.clone(), Arc::clone(&self.folders));
-        let demo_model = self.demo_model.clone();
+        let bundled_model = self.bundled_model.clone();
         move || {
             let folders = search.folders(move || find(&own)).unwrap_or(certain);
             let mut found = search.run(&folders, &opened);
-            let demo = demo_model.and_then(|demo| search.file(&demo, ModelPlace::DemoModel));
-            if let Some(demo) = demo {
+            let bundled =
+                bundled_model.and_then(|bundled| search.file(&bundled, ModelPlace::BundledModel));
+            if let Some(bundled) = bundled {
                 // It may have been opened as a file.
-                found.retain(|file| file.stamp.path != demo.stamp.path);
-                found.push(demo);
+                found.retain(|file| file.stamp.path != bundled.stamp.path);
+                found.push(bundled);
             }
             found
         }

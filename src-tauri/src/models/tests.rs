@@ -33,12 +33,12 @@ impl ModelHost for AnyModel {
         _: &mut dyn FnMut(Opening),
     ) -> Result<ModelInfo, Failure> {
         let file = match choice {
-            ModelChoice::DemoModel => None,
+            ModelChoice::BundledModel => None,
             ModelChoice::File(file) => Some(file.to_string_lossy().into_owned()),
         };
         let info = ModelInfo {
             name: "tiny".into(),
-            demo_model: file.is_none(),
+            bundled_model: file.is_none(),
             file,
             quantisation: "Q4_K_M".into(),
             file_bytes: 1_915_305_312,
@@ -139,7 +139,7 @@ impl Page {
                 })
                 .collect()
             }),
-            demo_model: None,
+            bundled_model: None,
             fetch: Box::new(|| Ok("/bin/false".into())),
             memory: {
                 let memory = Arc::clone(&memory);
@@ -400,7 +400,7 @@ fn downloaded(page: &Page) -> (String, bool) {
 }
 
 #[test]
-fn a_downloaded_model_takes_the_place_of_the_demo_model() {
+fn a_downloaded_model_takes_the_place_of_the_bundled_model() {
     let page = Page::open();
     page.opened(None);
     let file = arrive(&page, fixture(), "new.gguf");

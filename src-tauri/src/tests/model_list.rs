@@ -18,7 +18,7 @@ pub fn start(chat: &Chat, events: &Events, data: &Path) -> Models {
             });
             folders.collect()
         }),
-        demo_model: None,
+        bundled_model: None,
         fetch: Box::new(|| Err(std::io::ErrorKind::NotFound.into())),
         memory: Box::new(|_| Some(8 << 30)),
         bandwidth: |_| 40e9,

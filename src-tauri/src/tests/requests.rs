@@ -137,7 +137,7 @@ impl ModelHost for Recorder {
         let info = ModelInfo {
             name: "Mine".into(),
             file: Some("/models/mine.gguf".into()),
-            demo_model: true,
+            bundled_model: true,
             quantisation: "Q5_K_M".into(),
             file_bytes: 1_250_000,
             context_length: 1234,
@@ -437,7 +437,7 @@ fn shown_model() -> Value {
             "model": {
             "name": "Mine",
             "file": "/models/mine.gguf",
-            "demoModel": true,
+            "bundledModel": true,
             "quantisation": "Q5_K_M",
             "fileBytes": 1_250_000,
             "contextLength": 1234,

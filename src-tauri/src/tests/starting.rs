@@ -91,7 +91,7 @@ fn a_file_waits_for_the_chats_and_is_opened_with_them() {
         data: home.path().join("data"),
     };
     let mine = home.path().join("mine.gguf");
-    std::fs::copy(crate::demo_model::file().expect("there"), &mine).expect("copied");
+    std::fs::copy(crate::bundled_model::file().expect("there"), &mine).expect("copied");
     let (app, _) = unopened(&folders.data);
     let held = instance::lock(&folders.data)
         .expect("no error")
@@ -105,7 +105,7 @@ fn a_file_waits_for_the_chats_and_is_opened_with_them() {
     assert_eq!(model_file(&chat), Some(mine));
 
     let next = home.path().join("next.gguf");
-    std::fs::copy(crate::demo_model::file().expect("there"), &next).expect("copied");
+    std::fs::copy(crate::bundled_model::file().expect("there"), &next).expect("copied");
     given_files::open(app.handle(), vec![next.clone()]);
     until(
         || model_file(&chat).as_ref() == Some(&next),

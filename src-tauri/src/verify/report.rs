@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// sides round activations to 8 bits, and candle its output matrix too.
 ///
 /// Measured relative error and mean KL, of the engine on AVX-512 and of candle: 1.2 % and 0.0008, 2.1 % and 0.0023 on
-/// the demo model; 2.4 % and 0.0003, 3.7 % and 0.0007 on the 3B shape with random weights; 5.2 % and 0.018, 8.4 % and
+/// the bundled model; 2.4 % and 0.0003, 3.7 % and 0.0007 on the 3B shape with random weights; 5.2 % and 0.018, 8.4 % and
 /// 0.048 on the tiny fixture with random weights, whose layers accumulate most rounding.
 const MOST_RELATIVE_ERROR: f64 = 0.1;
 const MOST_MEAN_KL: f64 = 0.06;

@@ -50,8 +50,8 @@ fn every_command_that_runs_a_model_takes_a_context() {
     let chat = run_with_input(&[&chat[..], &["--context", "256"]].concat(), "Hi\n");
     assert!(!stdout(chat).trim().is_empty());
 
-    let demo_model = demo_model();
-    let verify = ["verify", demo_model.to_str().expect("UTF-8"), "-n", "300"];
+    let tiny_model = tiny_model();
+    let verify = ["verify", tiny_model.to_str().expect("UTF-8"), "-n", "300"];
     let error = refusal(run([&verify[..], &["--context", "256"]].concat()), 2);
     assert!(error.contains("300") && error.contains("256"), "{error}");
 
@@ -65,8 +65,8 @@ fn every_command_that_runs_a_model_takes_a_context() {
 
 #[test]
 fn every_command_that_runs_a_model_takes_threads() {
-    let demo_model = demo_model();
-    let model = demo_model.to_str().expect("UTF-8");
+    let tiny_model = tiny_model();
+    let model = tiny_model.to_str().expect("UTF-8");
     let bench = ["bench", "--json", "-p", "8", "-n", "0", "-r", "1"];
     let verify = ["verify", "--json", "-n", "20", "--device", "cpu", model];
     let logits = ["logits", "--tokens", "1,2"];
@@ -93,8 +93,8 @@ fn every_command_that_runs_a_model_takes_threads() {
 #[test]
 fn the_window_takes_them_too_and_so_does_the_terminal_in_its_place() {
     let long = format!("{}\n", "word ".repeat(400));
-    let demo_model = demo_model();
-    let model = demo_model.to_str().expect("UTF-8");
+    let tiny_model = tiny_model();
+    let model = tiny_model.to_str().expect("UTF-8");
     let output = run_with_input(&["--context", "256", "--threads", "1", model], &long);
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(said.contains("No window opens here"), "{said}");
@@ -118,15 +118,15 @@ fn a_context_that_the_model_cannot_have_is_limited_with_a_note() {
 #[test]
 fn the_model_is_that_of_the_flag_else_of_the_environment() {
     let folder = tempfile::tempdir().expect("a folder");
-    let named = altered(folder.path(), "named.gguf", "Demo model", "Other one!");
+    let named = altered(folder.path(), "named.gguf", "Tiny model", "Other one!");
     let named = named.to_str().expect("UTF-8");
     let variables = [("GOLDCREST_MODEL", named)];
     let command = [&ASK[..], &["Hi"]].concat();
     assert_eq!(parsed(with(variables, &command))["model"], "Other one!");
-    let demo_model = demo_model();
-    let flag = ["--model", demo_model.to_str().expect("UTF-8")];
+    let tiny_model = tiny_model();
+    let flag = ["--model", tiny_model.to_str().expect("UTF-8")];
     let report = parsed(with(variables, &[&command[..], &flag].concat()));
-    assert_eq!(report["model"], "Demo model");
+    assert_eq!(report["model"], "Tiny model");
 }
 
 #[test]

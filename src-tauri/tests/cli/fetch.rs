@@ -16,13 +16,13 @@ use serde_json::json;
 
 use server::{Reply, Server};
 
-use super::{demo_model, goldcrest, parsed, refusal, stdout};
+use super::{goldcrest, parsed, refusal, stdout, tiny_model};
 
-/// The SHA-256 in `models/manifest.json`.
-const DEMO_SHA256: &str = "cbe2b1c39d569f3c1e20fbb314ab7343f6ef717396bb38525d91a0842f764689";
+/// The SHA-256 of the tiny model.
+const TINY_SHA256: &str = "806b065fdf01ec3447b44e62f6f772204eae26bcf2d73e73fa9e4de4bf32e17a";
 
-fn demo() -> Vec<u8> {
-    fs::read(demo_model()).expect("committed")
+fn tiny() -> Vec<u8> {
+    fs::read(tiny_model()).expect("committed")
 }
 
 /// Returns whether the program that downloads is built; in CI it must be.
@@ -64,16 +64,16 @@ fn a_file_is_downloaded_verified_and_named() {
     if !has_program() {
         return;
     }
-    let server = Server::new(|asked| Reply::file(&demo(), "a", asked));
+    let server = Server::new(|asked| Reply::file(&tiny(), "a", asked));
     let folder = tempfile::tempdir().expect("a folder");
-    let file = folder.path().join("demo.gguf");
-    let address = server.address("demo.gguf");
-    let args = [address.as_str(), "--sha256", DEMO_SHA256];
+    let file = folder.path().join("tiny.gguf");
+    let address = server.address("tiny.gguf");
+    let args = [address.as_str(), "--sha256", TINY_SHA256];
     let said = stdout(run(folder.path(), &args));
     assert_eq!(said.trim(), file.display().to_string());
-    assert_eq!(fs::read(&file).expect("a file"), demo());
+    assert_eq!(fs::read(&file).expect("a file"), tiny());
     let report = parsed(run(folder.path(), &[&args[..], &["--json"]].concat()));
-    let expected = json!({ "file": file, "bytes": demo().len(), "sha256": DEMO_SHA256 });
+    let expected = json!({ "file": file, "bytes": tiny().len(), "sha256": TINY_SHA256 });
     assert_eq!(report, expected);
     assert_eq!(server.asked().len(), 1);
 }
@@ -85,7 +85,7 @@ fn what_is_not_downloaded_is_a_sentence() {
     }
     let folder = tempfile::tempdir().expect("a folder");
     let server = Server::new(|_| Reply::status(404));
-    let address = server.address("demo.gguf");
+    let address = server.address("tiny.gguf");
     let wrong = "0".repeat(64);
     for (args, words) in [
         (
@@ -121,8 +121,8 @@ fn the_reason_is_said_while_the_connection_is_tried_again() {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");
-    let address = "http://127.0.0.1:9/demo.gguf";
-    let mut command = fetch(folder.path(), &[address, "--sha256", DEMO_SHA256]);
+    let address = "http://127.0.0.1:9/tiny.gguf";
+    let mut command = fetch(folder.path(), &[address, "--sha256", TINY_SHA256]);
     command.env("GOLDCREST_FETCH_UNIT", "10");
     let said = refusal(command.output().expect("the binary starts"), 1);
     let reason = "goldcrest: Can't reach 127.0.0.1: the connection was refused.";
@@ -142,11 +142,11 @@ fn a_file_of_the_hub_goes_to_its_cache() {
     }
     let server = Server::new(|asked| {
         if !asked.path.starts_with("/owner/name/resolve/") {
-            return Reply::file(&demo(), "a", asked);
+            return Reply::file(&tiny(), "a", asked);
         }
-        let size = demo().len().to_string();
+        let size = tiny().len().to_string();
         let headers = [
-            ("X-Linked-ETag", DEMO_SHA256),
+            ("X-Linked-ETag", TINY_SHA256),
             ("X-Linked-Size", &size),
             ("X-Repo-Commit", COMMIT),
             ("Location", "/store/of/files"),
@@ -161,14 +161,14 @@ fn a_file_of_the_hub_goes_to_its_cache() {
         command.env("HF_ENDPOINT", server.address(""));
         command.output().expect("the binary starts")
     };
-    let page = "https://huggingface.co/owner/name/blob/main/demo.gguf";
+    let page = "https://huggingface.co/owner/name/blob/main/tiny.gguf";
     let repository = folder.path().join("hf/hub/models--owner--name");
-    let file = repository.join("snapshots").join(COMMIT).join("demo.gguf");
+    let file = repository.join("snapshots").join(COMMIT).join("tiny.gguf");
     let said = stdout(to_cache(page, &[]));
     assert_eq!(said.trim(), file.display().to_string());
-    assert_eq!(fs::read(&file).expect("a file"), demo());
+    assert_eq!(fs::read(&file).expect("a file"), tiny());
     let report = parsed(to_cache(page, &["--json"]));
-    let expected = json!({ "file": file, "bytes": demo().len(), "sha256": DEMO_SHA256 });
+    let expected = json!({ "file": file, "bytes": tiny().len(), "sha256": TINY_SHA256 });
     assert_eq!(report, expected);
     // A known model whose list and the hub differ: nothing is downloaded.
     let known = refusal(to_cache("SmolLM3-3B", &[]), 1);
@@ -191,18 +191,18 @@ fn ctrl_c_keeps_what_was_written_and_says_how_to_go_on() {
         return;
     }
     let server = Server::new(|asked| match asked.before {
-        0 => Reply::file(&demo(), "a", asked).slowly(4_000),
-        _ => Reply::file(&demo(), "a", asked),
+        0 => Reply::file(&tiny(), "a", asked).slowly(4_000),
+        _ => Reply::file(&tiny(), "a", asked),
     });
     let folder = tempfile::tempdir().expect("a folder");
-    let address = server.address("demo.gguf");
-    let args = [address.as_str(), "--sha256", DEMO_SHA256];
+    let address = server.address("tiny.gguf");
+    let args = [address.as_str(), "--sha256", TINY_SHA256];
     let child = fetch(folder.path(), &args)
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .expect("the binary starts");
-    let incomplete = format!(".demo.gguf.{}.incomplete", &DEMO_SHA256[..8]);
+    let incomplete = format!(".tiny.gguf.{}.incomplete", &TINY_SHA256[..8]);
     let incomplete = folder.path().join(incomplete);
     while fs::metadata(&incomplete).map_or(0, |it| it.len()) == 0 {
         std::thread::sleep(Duration::from_millis(10));

@@ -7,7 +7,7 @@ use super::*;
 /// Sets a window's title and the clipboard, begins another line, and reorders letters.
 const NAME: &str = "n\u{1b}]0;t\u{7}\u{1b}]52;c;eA==\u{7}\r\nforged\u{202e}fugg";
 
-/// Makes the demo model under [`NAME`], in a file of that name. The description gives up the bytes, so that everything
+/// Makes the tiny model under [`NAME`], in a file of that name. The description gives up the bytes, so that everything
 /// else stays in place.
 fn hostile_model(folder: &Path) -> PathBuf {
     let text_entry = |key: &str, text: &str| {
@@ -27,12 +27,12 @@ fn hostile_model(folder: &Path) -> PathBuf {
         let at = at.expect("it is in the file");
         bytes.splice(at..at + from.len(), to.iter().copied());
     };
-    let description = "Tiny guide and demo model of the Goldcrest app, trained on generated text";
-    let shorter = &description[NAME.len() - "Demo model".len()..];
-    let mut bytes = fs::read(demo_model()).expect("the demo model");
+    let description = "Tiny guide and tiny model of the Goldcrest app, trained on generated text";
+    let shorter = &description[NAME.len() - "Tiny model".len()..];
+    let mut bytes = fs::read(tiny_model()).expect("the tiny model");
     let whole = bytes.len();
     for (key, from, to) in [
-        ("general.name", "Demo model", NAME),
+        ("general.name", "Tiny model", NAME),
         ("general.description", description, shorter),
     ] {
         replace(&mut bytes, &text_entry(key, from), &text_entry(key, to));

@@ -1,4 +1,4 @@
-//! The command line as a script sees it: the built binary on the demo model.
+//! The command line as a script sees it: the built binary on the tiny model.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -8,6 +8,7 @@ use std::process::{Command, Output, Stdio};
 
 use serde_json::{Value, json};
 
+mod bundled_model;
 mod data;
 mod environment;
 mod fetch;
@@ -19,6 +20,8 @@ mod quantize;
 mod says;
 mod stdin;
 mod terminal;
+#[path = "../../crates/tiny_model.rs"]
+mod tiny_model;
 mod tokenize;
 mod verify;
 
@@ -38,6 +41,7 @@ fn goldcrest() -> Command {
     ] {
         command.env_remove(variable);
     }
+    command.env("GOLDCREST_BUNDLED_MODEL", tiny_model());
     command.stdin(Stdio::null());
     command
 }
@@ -82,13 +86,13 @@ fn refusal(output: Output, code: i32) -> String {
     errors
 }
 
-fn demo_model() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../models/demo/demo-q4_k_m.gguf")
+fn tiny_model() -> PathBuf {
+    tiny_model::file()
 }
 
 /// Returns paths without a model, each with a unique name.
 fn not_models(folder: &Path) -> Vec<PathBuf> {
-    let whole = fs::read(demo_model()).expect("the demo model");
+    let whole = fs::read(tiny_model()).expect("the tiny model");
     let write = |name: &str, bytes: &[u8]| {
         let path = folder.join(name);
         fs::write(&path, bytes).expect("written");
@@ -136,7 +140,7 @@ fn ask_answers_from_the_guide_at_once_unless_another_model_or_no_guide_is_chosen
     let report = parsed(run(["ask", "--json", question]));
     assert_eq!(report["guide"], "delete-a-chat");
     let limit = ["ask", "--json", "--max-tokens", "2"];
-    let model = demo_model();
+    let model = tiny_model();
     let model = model.to_str().expect("UTF-8");
     for args in [&["--no-guide", question][..], &["--model", model, question]] {
         let report = parsed(run([&limit[..], args].concat()));
@@ -328,8 +332,8 @@ fn logits_are_rows_of_the_vocabulary() {
 
 #[test]
 fn inspect_shows_file_and_model() {
-    let demo_model = demo_model();
-    let command = [OsStr::new("inspect"), demo_model.as_os_str()];
+    let tiny_model = tiny_model();
+    let command = [OsStr::new("inspect"), tiny_model.as_os_str()];
     let text = stdout(run(command));
     for part in [
         "general.architecture",
@@ -352,10 +356,10 @@ fn inspect_shows_file_and_model() {
     );
 }
 
-/// Copies the demo model's file with one text in its metadata replaced by another of the same length.
+/// Copies the tiny model's file with one text in its metadata replaced by another of the same length.
 fn altered(folder: &Path, name: &str, from: &str, to: &str) -> PathBuf {
     assert_eq!(from.len(), to.len());
-    let mut bytes = fs::read(demo_model()).expect("the demo model");
+    let mut bytes = fs::read(tiny_model()).expect("the tiny model");
     let at = bytes
         .windows(from.len())
         .position(|it| it == from.as_bytes());
@@ -373,7 +377,7 @@ fn a_file_cannot_speak_to_the_terminal() {
     let named = altered(
         folder.path(),
         "named.gguf",
-        "Tiny guide and de",
+        "Tiny guide and ti",
         "\u{1b}]0;x\u{7}\u{9b}31m\r\u{7f}abcd",
     );
     let foreign = altered(folder.path(), "foreign.gguf", "smollm3", "\u{1b}[31mhm");
@@ -398,7 +402,7 @@ fn a_file_cannot_speak_to_the_terminal() {
         read["metadata"]["general.description"]
             .as_str()
             .and_then(|text| text
-                .strip_suffix("mo model of the Goldcrest app, trained on generated text")),
+                .strip_suffix("ny model of the Goldcrest app, trained on generated text")),
         Some("\u{1b}]0;x\u{7}\u{9b}31m\r\u{7f}abcd")
     );
     quiet(&stdout(inspect(&foreign, &[])));

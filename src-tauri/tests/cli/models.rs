@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::{demo_model, fs, goldcrest, parsed, stdout};
+use super::{fs, goldcrest, parsed, stdout, tiny_model};
 
 /// Runs it with only the files of this home folder.
 fn models(home: &Path, args: &[&str]) -> std::process::Output {
@@ -26,19 +26,19 @@ fn models(home: &Path, args: &[&str]) -> std::process::Output {
 }
 
 #[test]
-fn known_models_files_and_the_demo_model_are_listed_each_once() {
+fn known_models_files_and_the_tiny_model_are_listed_each_once() {
     let home = tempfile::tempdir().expect("a folder");
     let own = home.path().join(".lmstudio/models/me/it/SmolLM3-own.gguf");
     fs::create_dir_all(own.parent().expect("has one")).expect("made");
-    let whole = fs::read(demo_model()).expect("committed");
+    let whole = fs::read(tiny_model()).expect("committed");
     fs::write(&own, &whole[..whole.len() / 2]).expect("written");
-    // The app has opened the demo model as a file.
+    // The app has opened the tiny model as a file.
     let first = parsed(models(home.path(), &["--json"]));
     let entries = first.as_array().expect("a list");
-    let demo = entries.iter().find(|it| it["place"] == "demo-model");
-    let demo = &demo.expect("it is a part of the build")["file"];
+    let tiny = entries.iter().find(|it| it["place"] == "bundled-model");
+    let tiny = &tiny.expect("it is a part of the build")["file"];
     let opened = json!({
-        "path": demo, "bytes": 1, "modified": 1, "inode": 1, "opened_as": demo,
+        "path": tiny, "bytes": 1, "modified": 1, "inode": 1, "opened_as": tiny,
         "sha256": null, "tokens_per_second": null,
     });
     let facts = json!({ "bandwidth": null, "files": [opened] });
@@ -59,11 +59,8 @@ fn known_models_files_and_the_demo_model_are_listed_each_once() {
     let damaged = of_place("lm-studio");
     assert_eq!((damaged.len(), &damaged[0]["file"]), (1, &json!(own)));
     assert!(damaged[0]["problem"].is_string(), "{report:#}");
-    let demo = of_place("demo-model");
-    assert_eq!(
-        (demo.len(), &demo[0]["authenticity"]),
-        (1, &json!("official"))
-    );
+    let tiny = of_place("bundled-model");
+    assert_eq!((tiny.len(), &tiny[0]["name"]), (1, &json!("Tiny model")));
     assert!(of_place("opened").is_empty(), "{report:#}");
 
     let text = stdout(models(home.path(), &[]));
@@ -80,7 +77,7 @@ fn the_folder_of_downloads_that_is_set_in_the_app_is_searched_too() {
     let own = set.join("SmolLM3-own.gguf");
     fs::create_dir_all(&set).expect("made");
     fs::create_dir_all(home.path().join("data")).expect("made");
-    fs::copy(demo_model(), &own).expect("copied");
+    fs::copy(tiny_model(), &own).expect("copied");
     let is_listed = || {
         let report = parsed(models(home.path(), &["--json"]));
         let entries = report.as_array().expect("a list").clone();
@@ -100,8 +97,8 @@ fn the_name_of_a_model_is_one_line() {
     fs::create_dir_all(&own).expect("made");
     let bad = "\nb\u{1b}[2J\u{202e}c";
     let escaped = "\\nb\\u{1b}[2J\\u{202e}c";
-    let whole = fs::read(demo_model()).expect("committed");
-    let name = b"\x0a\0\0\0\0\0\0\0Demo model";
+    let whole = fs::read(tiny_model()).expect("committed");
+    let name = b"\x0a\0\0\0\0\0\0\0Tiny model";
     let at = whole
         .windows(name.len())
         .position(|it| it == name)
@@ -110,7 +107,7 @@ fn the_name_of_a_model_is_one_line() {
     image.extend((bad.len() as u64).to_le_bytes());
     image.extend(bad.as_bytes());
     // The name has the same length, so that the data after it stay in place.
-    assert_eq!(bad.len(), "Demo model".len());
+    assert_eq!(bad.len(), "Tiny model".len());
     image.extend(&whole[at + name.len()..]);
     let file = own.join(format!("{bad}.gguf"));
     fs::write(&file, image).expect("written");

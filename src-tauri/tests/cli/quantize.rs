@@ -9,22 +9,22 @@ use engine::gguf::BlockType;
 use engine::gguf::write::{self, Field, TensorSpec};
 use tempfile::TempDir;
 
-use super::{demo_model, goldcrest, parsed, refusal, run, stdout};
+use super::{goldcrest, parsed, refusal, run, stdout, tiny_model};
 
-/// Copies the demo model's metadata and tensors, with all weights 0, in F16; its layers `wider` times as wide. The file
+/// Copies the tiny model's metadata and tensors, with all weights 0, in F16; its layers `wider` times as wide. The file
 /// is sparse.
 fn zeros(folder: &Path, wider: usize) -> PathBuf {
-    let demo = Gguf::open(&demo_model()).expect("the demo model");
+    let tiny = Gguf::open(&tiny_model()).expect("the tiny model");
     let widths = [
         "smollm3.embedding_length",
         "smollm3.feed_forward_length",
         "smollm3.attention.head_count",
         "smollm3.attention.head_count_kv",
     ];
-    let fields = demo
+    let fields = tiny
         .stored_fields()
         .into_iter()
-        .map(|(key, bytes)| match demo.u32(key) {
+        .map(|(key, bytes)| match tiny.u32(key) {
             Some(width) if widths.contains(&key) => (
                 key,
                 Field::U32(width * u32::try_from(wider).expect("small")),
@@ -50,7 +50,7 @@ fn zeros(folder: &Path, wider: usize) -> PathBuf {
             len,
         }
     };
-    let tensors: Vec<TensorSpec> = demo.tensors().iter().map(describe).collect();
+    let tensors: Vec<TensorSpec> = tiny.tensors().iter().map(describe).collect();
     let header = write::header(fields, &tensors);
     let data: usize = tensors
         .iter()
@@ -122,13 +122,13 @@ fn quantize_refuses_what_it_cannot_read_in_one_sentence() {
         folder.path().join("cut.gguf"),
         folder.path().join("out.gguf"),
     );
-    let whole = fs::read(demo_model()).expect("the demo model");
+    let whole = fs::read(tiny_model()).expect("the tiny model");
     fs::write(&cut, &whole[..whole.len() / 2]).expect("written");
     let nested = folder.path().join("nested");
     fs::create_dir(&nested).expect("made");
     fs::write(nested.join("config.json"), "[".repeat(1 << 20)).expect("written");
     let cases = [
-        (demo_model(), "it is stored as "),
+        (tiny_model(), "it is stored as "),
         (cut, "cut.gguf: "),
         (folder.path().join("none.gguf"), "none.gguf: "),
         (nested, "config.json: "),

@@ -123,7 +123,7 @@ fn a_file_by_itself_is_opened_in_the_terminal_where_there_is_no_display() {
     assert!(failed.stdout.is_empty());
     let error = refusal(failed, 1);
     assert!(error.contains("mine.gguf"), "{error}");
-    fs::copy(demo_model(), &mine).expect("copied");
+    fs::copy(tiny_model(), &mine).expect("copied");
     let input = format!("/no_think\n{QUESTION}\n");
     let said = stdout(run_with_input(&[mine.to_str().expect("UTF-8")], &input));
     assert!(!said.trim().is_empty());
@@ -168,7 +168,7 @@ fn what_is_neither_a_command_nor_a_file_is_refused() {
 #[test]
 fn a_reader_that_goes_away_is_no_error() {
     let mut child = goldcrest()
-        .args(["inspect", demo_model().to_str().expect("UTF-8")])
+        .args(["inspect", tiny_model().to_str().expect("UTF-8")])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()

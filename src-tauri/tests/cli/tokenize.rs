@@ -12,7 +12,7 @@ fn tokenize_parses_special_tokens_unless_no_special_is_set() {
     let named = run([
         OsStr::new("tokenize"),
         OsStr::new("--model"),
-        demo_model().as_os_str(),
+        tiny_model().as_os_str(),
         OsStr::new("--"),
         OsStr::new(text),
     ]);

@@ -9,8 +9,8 @@ fn verify<S: AsRef<OsStr>>(file: &Path, more: &[S]) -> Output {
 }
 
 #[test]
-fn goldcrest_and_candle_agree_on_the_demo_model() {
-    let report = parsed(verify(&demo_model(), &["--json", "--device", "cpu"]));
+fn goldcrest_and_candle_agree_on_the_tiny_model() {
+    let report = parsed(verify(&tiny_model(), &["--json", "--device", "cpu"]));
     assert_eq!(
         (&report["verdict"], &report["tokens"]),
         (&json!("agree"), &json!(256))
@@ -30,7 +30,7 @@ fn goldcrest_and_candle_agree_on_the_demo_model() {
         assert!(probability.is_some_and(|it| it > 0.0 && it < 1.0));
     }
 
-    let text = stdout(verify(&demo_model(), &["-n", "20", "--device", "cpu"]));
+    let text = stdout(verify(&tiny_model(), &["-n", "20", "--device", "cpu"]));
     for part in [
         "20 tokens",
         "relative error",
@@ -45,7 +45,7 @@ fn goldcrest_and_candle_agree_on_the_demo_model() {
 fn a_wrong_result_is_found_and_has_an_exit_status_of_its_own() {
     let mut command = goldcrest();
     command.args(["verify", "--json", "-n", "20", "--device", "cpu"]);
-    command.arg(demo_model());
+    command.arg(tiny_model());
     let output = command
         .env("GOLDCREST_DISTURB_LOGITS", "1")
         .output()
@@ -66,7 +66,7 @@ fn a_wrong_result_is_found_and_has_an_exit_status_of_its_own() {
 #[test]
 fn weights_that_are_nan_are_called_damaged() {
     let folder = tempfile::tempdir().expect("a folder");
-    let mut bytes = fs::read(demo_model()).expect("the demo model");
+    let mut bytes = fs::read(tiny_model()).expect("the tiny model");
     let middle = bytes.len() / 2;
     // Scales in 16 bits become NaN.
     bytes[middle..middle + 50_000].fill(0xff);
@@ -97,7 +97,7 @@ fn a_file_that_cannot_be_compared_is_refused_with_its_name_and_the_reason() {
     let error = refusal(verify::<&str>(&yarn, &[]), 2);
     assert!(error.contains("does not support YaRN"), "{error}");
     refusal(run(["verify"]), 2);
-    refusal(verify(&demo_model(), &["-n", "1"]), 2);
+    refusal(verify(&tiny_model(), &["-n", "1"]), 2);
 }
 
 #[test]
@@ -177,7 +177,7 @@ fn the_steps_end_with_the_window_that_reads_them_and_so_does_candle() {
     use std::time::{Duration, Instant};
     let mut child = goldcrest()
         .args(["verify", "--steps", "--device", "cpu"])
-        .arg(demo_model())
+        .arg(tiny_model())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())

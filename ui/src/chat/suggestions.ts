@@ -1,6 +1,6 @@
 import suggestions from "./suggestions.json";
 
-/** Requests that the demo model answers rightly, with thinking and without: a Rust test asks them all. */
-export const forDemoModel: readonly string[] = suggestions.forDemoModel;
+/** Requests that the bundled model answers well: a Rust test asks them. The guide answers the one about privacy. */
+export const forBundledModel: readonly string[] = suggestions.forBundledModel;
 
 export const forLargeModel: readonly string[] = suggestions.forLargeModel;

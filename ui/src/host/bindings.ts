@@ -102,7 +102,7 @@ export const commands = {
 	pickModel: () => __TAURI_INVOKE<boolean>("pick_model"),
 	/**  Opens the model of the last session, which was not opened at the start. */
 	retryModel: () => __TAURI_INVOKE<null>("retry_model"),
-	useDemoModel: () => __TAURI_INVOKE<null>("use_demo_model"),
+	useBundledModel: () => __TAURI_INVOKE<null>("use_bundled_model"),
 	/**  Unloads the model, which frees its memory; the next message, or `reload_model`, loads it again. */
 	ejectModel: () => __TAURI_INVOKE<null>("eject_model"),
 	/**  Loads the model that was unloaded. */
@@ -841,10 +841,10 @@ export type ModelEntry = {
 export type ModelInfo = {
 	/**  Name of the model. */
 	name: string,
-	/**  Path of the file, for display; `None` for the demo model. */
+	/**  Path of the file, for display; `None` for the bundled model. */
 	file: string | null,
-	/**  True for the demo model. */
-	demoModel: boolean,
+	/**  True for the bundled model. */
+	bundledModel: boolean,
 	/**  Quantisation, such as `Q4_K_M`. */
 	quantisation: string,
 	/**  Size of the file in bytes. */
@@ -872,7 +872,7 @@ export type ModelInfo = {
 /**  Everything on the models page. */
 export type ModelList = {
 	/**
-	 *  The models: official files, known ones to download, other files by their last use and size, the demo model, and
+	 *  The models: official files, known ones to download, other files by their last use and size, the bundled model, and
 	 *  files that do not run.
 	 */
 	entries: ModelEntry[],
@@ -889,7 +889,7 @@ export type ModelPlace =
 /**  A file that was opened, and is in none of the other places. */
 "opened" | 
 /**  The app itself. */
-"demo-model" | 
+"bundled-model" | 
 /**  A folder of the app: the one that the user has set for downloads, or the one beside the chats. */
 "goldcrest" | 
 /**  The cache of the Hugging Face hub, which transformers and llama.cpp share. */
@@ -1329,9 +1329,9 @@ export type Undone = {
 export type UnopenedModel = {
 	/**  Name derived from the file's. */
 	name: string,
-	/**  Path of the file, for display; `None` for the demo model. */
+	/**  Path of the file, for display; `None` for the bundled model. */
 	file: string | null,
-	/**  True for the demo model. */
-	demoModel: boolean,
+	/**  True for the bundled model. */
+	bundledModel: boolean,
 };
 

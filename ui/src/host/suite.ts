@@ -401,14 +401,14 @@ export const hostCases: HostCase[] = [
     name: "of a model that is loading nothing is known; what is sent meanwhile waits, thinking and all",
     async run(stage) {
       const { host } = stage;
-      await host.useDemoModel();
+      await host.useBundledModel();
       await stage.event("model", ({ model }) => model.status.state === "loading");
       const view = await stage.send(stage.questions.short.text, true);
       equal(last(view).thinks, true, "thinking was asked for");
       const { model } = await stage.event("model", (event) => event.model.status.state === "ready");
       if (model.status.state !== "ready") throw new Error("not ready");
       const ready = model.status.model;
-      equal([ready.demoModel, ready.canThink], [true, true], "the model");
+      equal(ready.bundledModel, true, "the model");
       holds(ready.contextLength > 0 && ready.kvBytes > 0, "its context is known");
       holds(ready.fileBytes > 0, "its size is known");
       holds(ready.device.name !== "" && ready.device.reason !== "", "its device is known");

@@ -55,15 +55,10 @@ it("names a sampling value of the model, twice where thinking matters", () => {
 it("says which model answers while a file does not", () => {
   const bad = { code: "bad-model", message: "x.gguf is no model." } as const;
   const missing = { code: "missing-model", message: "x.gguf is gone." } as const;
-  const demoModel = { demoModel: true, name: "Goldcrest demo model" };
-  const other = { ...demoModel, demoModel: false, name: "SmolLM3" };
-  expect(faultWords(bad, demoModel)).toBe(
-    "x.gguf is no model. You are still using the demo model.",
-  );
+  const other = { name: "SmolLM3" };
   expect(faultWords(bad, other)).toBe("x.gguf is no model. You are still using SmolLM3.");
-  expect(faultWords(missing, demoModel)).toBe(
-    "x.gguf is gone. You are using the demo model for now.",
-  );
+  expect(faultWords(bad, other)).toBe("x.gguf is no model. You are still using SmolLM3.");
+  expect(faultWords(missing, other)).toBe("x.gguf is gone. You are using SmolLM3 for now.");
   expect(faultWords(missing, null)).toBe("x.gguf is gone.");
 });
 

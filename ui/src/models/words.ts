@@ -34,15 +34,11 @@ export function openingWord(status: ModelStatus, loading = "Loading"): string | 
 }
 
 /** What is wrong with the file that was to be opened, and which model answers meanwhile. */
-export function faultWords(
-  fault: Failure,
-  open: Pick<ModelInfo, "demoModel" | "name"> | null,
-): string {
+export function faultWords(fault: Failure, open: Pick<ModelInfo, "name"> | null): string {
   if (open === null) return fault.message;
-  const model = open.demoModel ? "the demo model" : open.name;
   return remedy(fault.code) === "open-another"
-    ? `${fault.message} You are still using ${model}.`
-    : `${fault.message} You are using ${model} for now.`;
+    ? `${fault.message} You are still using ${open.name}.`
+    : `${fault.message} You are using ${open.name} for now.`;
 }
 
 /** The last part of a path, whichever way its slashes lean. */
@@ -156,7 +152,7 @@ export function placeWords({ place, file }: Pick<ModelEntry, "place" | "file">):
       return "Downloads";
     case "goldcrest":
       return "Goldcrest’s folder";
-    case "demo-model":
+    case "bundled-model":
       return "comes with Goldcrest";
     case "opened":
       return folderName(file ?? "");

@@ -157,7 +157,7 @@ export const groups: Record<SettingsPage, Group[]> = {
         },
         {
           key: "modelTitles",
-          hint: "Otherwise a chat is named after your first message. Not available with the demo model.",
+          hint: "Otherwise a chat is named after your first message. Not with the small model that comes with Goldcrest.",
           words: "name chat automatic",
           defaultWords: "Off",
           control: { kind: "switch" },

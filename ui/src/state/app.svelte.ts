@@ -170,7 +170,7 @@ export class App {
   });
   /** A new chat leads with the way to a real model. */
   readonly offersModel = $derived.by(
-    () => (this.model.known?.demoModel ?? true) && this.conversation.chat === null,
+    () => (this.model.known?.bundledModel ?? true) && this.conversation.chat === null,
   );
   readonly sidebarShown = $derived.by(() => (this.narrow ? this.#drawerOpen : this.#sidebarOpen));
   readonly dialogOpen = $derived.by(

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { FakeHost } from "../host/fake/fake";
-import { big, loading, demoModel, ready } from "../host/fake/library";
+import { big, loading, bundledModel, ready } from "../host/fake/library";
 import { App } from "./app.svelte";
 import { sends, start } from "./started.fixture";
 
@@ -342,7 +342,7 @@ test("in a narrow window the sidebar opens for a moment, and closes when the cur
 });
 
 test("a model that cannot think is not asked to", async () => {
-  const { app, host } = await start({ model: ready({ ...demoModel, canThink: false }) });
+  const { app, host } = await start({ model: ready({ ...bundledModel, canThink: false }) });
   app.composer.write("Hello");
   await app.send();
   expect(sends(host)[0]).toEqual(["send", null, "Hello", false]);
@@ -415,12 +415,12 @@ test("deleting the open chat leaves an empty window", async () => {
 test("a bad file's reason is shown until it is put aside, and again for the next one", async () => {
   const { app, host } = await start();
   const error = { code: "bad-model", message: "a.gguf ends early." } as const;
-  host.emit({ type: "model", model: { ...ready(demoModel), error } });
+  host.emit({ type: "model", model: { ...ready(bundledModel), error } });
   expect(app.model.fault?.message).toBe("a.gguf ends early.");
   app.model.dismissFault();
   expect(app.model.fault).toBeNull();
-  host.emit({ type: "model", model: ready(demoModel) });
-  host.emit({ type: "model", model: { ...ready(demoModel), error } });
+  host.emit({ type: "model", model: ready(bundledModel) });
+  host.emit({ type: "model", model: { ...ready(bundledModel), error } });
   expect(app.model.fault?.message).toBe("a.gguf ends early.");
 });
 

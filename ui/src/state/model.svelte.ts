@@ -34,10 +34,12 @@ export class Model {
   readonly open = $derived.by((): ModelInfo | null =>
     this.status.state === "ready" ? this.status.model : null,
   );
-  /** Whether the demo model is open, being opened, or unloaded. */
-  readonly isDemo = $derived.by(() => this.known?.demoModel ?? false);
+  /** Whether the bundled model is open, being opened, or unloaded. */
+  readonly isBundled = $derived.by(() => this.known?.bundledModel ?? false);
   /** Whether the settings have a larger context for it. */
-  readonly contextCanGrow = $derived.by(() => !this.isDemo && (this.open?.contextCanGrow ?? false));
+  readonly contextCanGrow = $derived.by(
+    () => !this.isBundled && (this.open?.contextCanGrow ?? false),
+  );
   /** Whether the next message loads the model first. */
   readonly ejected = $derived.by(() => this.status.state === "ejected");
 
@@ -65,8 +67,8 @@ export class Model {
     await this.notices.guard(this.host.retryModel());
   }
 
-  async useDemoModel(): Promise<void> {
-    await this.notices.guard(this.host.useDemoModel());
+  async useBundledModel(): Promise<void> {
+    await this.notices.guard(this.host.useBundledModel());
   }
 
   /** Finds out which context lengths the model can have. */

@@ -53,7 +53,8 @@ export class Models {
   readonly others = $derived.by(() =>
     this.here
       .filter(
-        (entry) => entry.problem === null && entry.place !== "demo-model" && !this.isCurrent(entry),
+        (entry) =>
+          entry.problem === null && entry.place !== "bundled-model" && !this.isCurrent(entry),
       )
       .slice(0, OTHERS),
   );
@@ -74,7 +75,7 @@ export class Models {
     const wanted = this.toDownload.find(({ recommended }) => recommended) ?? null;
     if (wanted?.download) return { way: "get", entry: wanted, found: null };
     const files = this.here.filter(
-      ({ place, problem, note }) => place !== "demo-model" && problem === null && note === null,
+      ({ place, problem, note }) => place !== "bundled-model" && problem === null && note === null,
     );
     // One that is not verified may turn out to be damaged.
     const whole = files.filter(({ authenticity }) => authenticity !== "unchecked");
@@ -92,7 +93,7 @@ export class Models {
   isCurrent(entry: ModelEntry): boolean {
     const { known } = this.model;
     if (known === null) return false;
-    return entry.place === "demo-model" ? known.demoModel : entry.file === known.file;
+    return entry.place === "bundled-model" ? known.bundledModel : entry.file === known.file;
   }
 
   /** Whether a model of the list comes from this page. */
@@ -158,7 +159,7 @@ export class Models {
   /** Opens a model, and shows the chat that goes on with it. */
   async open({ id, place }: ModelEntry): Promise<void> {
     this.close();
-    if (place === "demo-model") await this.model.useDemoModel();
+    if (place === "bundled-model") await this.model.useBundledModel();
     else await this.#ask(this.host.openModel(id));
   }
 
@@ -276,7 +277,7 @@ export class Models {
     if (open?.file === arrived.file) this.#tell(`You are now talking to ${arrived.name}.`);
     else if (error && this.shown) this.outcome = { text: error.message, tone: "error" };
     // It is still to be opened.
-    else if (!error && (open?.demoModel ?? true)) return;
+    else if (!error && (open?.bundledModel ?? true)) return;
     this.#arrived = null;
   }
 

@@ -2,8 +2,8 @@ import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { ModelEntry } from "../host/host";
 import type { FakeHost } from "../host/fake/fake";
 import { downloads } from "../host/fake/downloads";
-import { big, demoModel, loading, ready } from "../host/fake/library";
-import { demoEntry, onDisk, q4, q8, refuse } from "../host/fake/models";
+import { big, bundledModel, loading, ready } from "../host/fake/library";
+import { bundledEntry, onDisk, q4, q8, refuse } from "../host/fake/models";
 import type { App } from "./app.svelte";
 import { start } from "./started.fixture";
 
@@ -12,9 +12,9 @@ afterEach(() => vi.useRealTimers());
 
 type Started = { app: App; host: FakeHost };
 
-/** An app with the demo model open, and these models. */
+/** An app with the bundled model open, and these models. */
 const withModels = (...entries: ModelEntry[]): Promise<Started> =>
-  start({ model: ready(demoModel), models: { entries: [...entries, demoEntry] } });
+  start({ model: ready(bundledModel), models: { entries: [...entries, bundledEntry] } });
 
 const offered = ({ models }: App): [way?: string, id?: string] =>
   models.offer ? [models.offer.way, models.offer.entry.id] : [];
@@ -75,10 +75,10 @@ test("a file that is being verified is shown with the download until that is don
   const { app, host } = await withModels(q4, verifying);
   expect(offered(app)).toEqual(["get", q4.id]);
   expect(app.models.offer?.found?.id).toBe(file.id);
-  host.setList({ entries: [q4, { ...verifying, verifiedBytes: null }, demoEntry] });
+  host.setList({ entries: [q4, { ...verifying, verifiedBytes: null }, bundledEntry] });
   expect(offered(app)).toEqual(["get", q4.id]);
   expect(app.models.offer?.found).toBeNull();
-  host.setList({ entries: [file, demoEntry] });
+  host.setList({ entries: [file, bundledEntry] });
   expect(offered(app)).toEqual(["open", file.id]);
 });
 
@@ -138,14 +138,14 @@ test("a model that came in and does not open is not said to be in use", async ()
   came();
   expect(app.models.outcome?.text).toContain("Opening it now.");
   const error = { code: "other", message: "It needs 2.5 GB of memory." } as const;
-  host.emit({ type: "model", model: { ...ready(demoModel), error } });
+  host.emit({ type: "model", model: { ...ready(bundledModel), error } });
   expect(app.models.outcome).toEqual({ text: error.message, tone: "error" });
   host.emit({ type: "model", model: ready({ ...big, file: path }) });
   expect(app.models.outcome?.tone).toBe("error");
   // In the chat a banner says it.
   app.models.close();
   came();
-  host.emit({ type: "model", model: { ...ready(demoModel), error } });
+  host.emit({ type: "model", model: { ...ready(bundledModel), error } });
   expect(app.model.fault?.message).toBe(error.message);
   host.emit({ type: "model", model: ready({ ...big, file: path }) });
   expect(notices(app)).toEqual(["SmolLM3-3B is downloaded and verified. Opening it now."]);
@@ -211,7 +211,7 @@ test("what is refused is said on the page while it is shown, else as a notice", 
   app.models.close();
   await app.models.open({ ...file, id: "/gone.gguf" });
   expect(notices(app)).toEqual(["This file is not there any more."]);
-  host.setList({ entries: [file, demoEntry] });
+  host.setList({ entries: [file, bundledEntry] });
   app.models.show();
   expect(app.models.outcome).toBeNull();
   await app.models.remove(file);
@@ -258,7 +258,7 @@ test("an unloaded model is loaded by what is typed", async () => {
   expect(host.calls.filter(([name]) => /eject|reload/u.test(name))).toHaveLength(3);
 });
 
-test("new chats lead to a real model only while the demo model, or none, is open", async () => {
+test("new chats lead to a real model only while the bundled model, or none, is open", async () => {
   expect((await start()).app.offersModel).toBe(false);
   const { app, host } = await withModels(q4);
   expect(app.offersModel).toBe(true);
@@ -266,6 +266,6 @@ test("new chats lead to a real model only while the demo model, or none, is open
   expect(app.offersModel).toBe(false);
   app.newChat();
   expect(app.offersModel).toBe(true);
-  host.emit({ type: "model", model: loading({ ...demoModel, demoModel: false }, 0.5) });
+  host.emit({ type: "model", model: loading({ ...bundledModel, bundledModel: false }, 0.5) });
   expect(app.offersModel).toBe(false);
 });

@@ -42,7 +42,7 @@ for (const code of ["too-long", "answer-full"]) {
     const tab = page.getByRole("dialog", { name: "Settings" }).getByRole("tab", { name: "Model" });
     assert.equal(await tab.getAttribute("aria-selected"), "true");
   });
-  scene(`${code}: so is a larger model`, { scene: "demoModel" }, async (page) => {
+  scene(`${code}: so is a larger model`, { scene: "bundledModel" }, async (page) => {
     await openFailed(page, { ...TOO_LONG, code });
     await log(page).getByRole("note").getByRole("button", { name: "Open a model…" }).click();
     await soon(async () => assert.equal((await calls(page, "pickModel")).length, 1));
@@ -86,7 +86,7 @@ scene(
     const alert = page.getByRole("alert");
     await alert
       .getByText(
-        "SmolLM3-Q4_K_M.gguf is no longer in ~/Models. You are using the demo model for now.",
+        "SmolLM3-Q4_K_M.gguf is no longer in ~/Models. You are using SmolLM2-135M-Instruct for now.",
       )
       .waitFor();
     const dot = page.locator(".pill .dot");
@@ -95,8 +95,8 @@ scene(
     await alert.getByRole("button", { name: "Find it…" }).waitFor();
     await alert.getByRole("button", { name: "Forget it" }).click();
     await soon(async () => assert.equal(await alert.count(), 0));
-    await page.getByRole("button", { name: "Model: Demo model, ready, CPU" }).waitFor();
-    assert.equal(await colour(), faulty, "the demo model worked all the while");
+    await page.getByRole("button", { name: "Model: SmolLM2-135M-Instruct, ready, CPU" }).waitFor();
+    assert.equal(await colour(), faulty, "the bundled model worked all the while");
   },
 );
 
@@ -115,8 +115,8 @@ scene(
   "the suggestions keep their place while something is typed",
   { scene: "first" },
   async (page) => {
-    const note = page.getByText("Meanwhile, a tiny demo model answers.");
-    const suggestion = button(page, "Is it private?");
+    const note = page.getByText("Meanwhile, SmolLM2-135M answers.");
+    const suggestion = button(page, "Is what I write private?");
     await suggestion.waitFor();
     const before = await note.boundingBox();
     await page.getByRole("textbox", { name: "Message" }).fill("W");
@@ -139,8 +139,8 @@ scene("settings that the pointer opened ring nothing before a key is pressed", {
 });
 
 scene(
-  "SmolLM3 can be had from every new chat with the demo model",
-  { scene: "demoModel" },
+  "SmolLM3 can be had from every new chat with the bundled model",
+  { scene: "bundledModel" },
   async (page) => {
     await chats(page).getByText("Sourdough").click();
     await button(page, "Get SmolLM3-3B").waitFor({ state: "detached" });

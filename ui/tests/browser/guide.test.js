@@ -37,7 +37,7 @@ scene("on a narrow window a topic takes the place of the list", {}, async (page)
 
 scene(
   "a question about the app is answered from the guide, and the model can be asked instead",
-  { scene: "demoModel" },
+  { scene: "bundledModel" },
   async (page) => {
     await ask(page, "How do I delete a chat?");
     const log = page.getByRole("log");

@@ -36,7 +36,7 @@ scene("the first screen leads with the model to get", { scene: "first" }, async 
   assert.deepEqual(await calls(page, "pickModel", "getModel"), [["pickModel"]]);
 });
 
-scene("with chats the offer is one line", { scene: "demoModel" }, async (page) => {
+scene("with chats the offer is one line", { scene: "bundledModel" }, async (page) => {
   await offer(page).getByText("1.9 GB, free, about 9 tokens/s here").waitFor();
   const { height } = await offer(page).boundingBox();
   assert.ok(height < 50, `${height} px`);
@@ -55,7 +55,9 @@ scene(
     await answered(page);
     await page.getByRole("log").getByText("Goldcrest is a desktop chat app").waitFor();
     await page
-      .getByRole("button", { name: "Model: Demo model, ready, CPU, download of SmolLM3-3B: 0 %" })
+      .getByRole("button", {
+        name: "Model: SmolLM2-135M-Instruct, ready, CPU, download of SmolLM3-3B: 0 %",
+      })
       .click();
     const card = page.getByRole("dialog", { name: "Model", exact: true });
     await card.getByRole("button", { name: "Pause: SmolLM3-3B, Q4_K_M" }).click();
@@ -73,7 +75,7 @@ scene(
 
 scene(
   "the button of a download keeps the focus and its place in all of its states",
-  { scene: "demoModel" },
+  { scene: "bundledModel" },
   async (page) => {
     await pace(page, 60_000);
     const get = button(page, "Get SmolLM3-3B");
@@ -233,8 +235,8 @@ scene("the models page has the facts of each model, in words", { scene: "found" 
   await dialog(page)
     .getByText("Downloads go to ~/.cache/huggingface/hub, which has 212.4 GB free.")
     .waitFor();
-  await row(page, "Demo model Q4_K_M").getByText("Open", { exact: true }).waitFor();
-  await button(page, "More for Demo model, Q4_K_M").click();
+  await row(page, "SmolLM2-135M-Instruct Q4_1").getByText("Open", { exact: true }).waitFor();
+  await button(page, "More for SmolLM2-135M-Instruct, Q4_1").click();
   assert.deepEqual(await page.getByRole("menuitem").locator(".label").allInnerTexts(), [
     "Check this model",
     "Show in folder",
@@ -347,7 +349,7 @@ scene(
 
 scene(
   "an address is copied without the clipboard interface, or it is said that it was not",
-  { scene: "demoModel" },
+  { scene: "bundledModel" },
   async (page) => {
     await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
     await page.evaluate(() => {
@@ -369,15 +371,19 @@ scene(
   },
 );
 
-scene("a new chat looks again at what there is room for", { scene: "demoModel" }, async (page) => {
-  await offer(page).getByText("tokens/s here").waitFor();
-  // As where the disk filled up meanwhile; no event tells of it.
-  await page.evaluate(() => (window.stage.list.freeBytes = 1_210_000_000));
-  await chats(page).getByText("A story about a small bird").click();
-  await offer(page).waitFor({ state: "detached" });
-  await page.keyboard.press("Control+n");
-  await offer(page).getByText("and 1.2 GB are free").waitFor();
-});
+scene(
+  "a new chat looks again at what there is room for",
+  { scene: "bundledModel" },
+  async (page) => {
+    await offer(page).getByText("tokens/s here").waitFor();
+    // As where the disk filled up meanwhile; no event tells of it.
+    await page.evaluate(() => (window.stage.list.freeBytes = 1_210_000_000));
+    await chats(page).getByText("A story about a small bird").click();
+    await offer(page).waitFor({ state: "detached" });
+    await page.keyboard.press("Control+n");
+    await offer(page).getByText("and 1.2 GB are free").waitFor();
+  },
+);
 
 scene("the open model is unloaded and loaded again", {}, async (page) => {
   await openModels(page);
@@ -402,7 +408,7 @@ scene("a message to an unloaded model loads it", { scene: "ejected", rate: 4000 
 
 scene(
   "an address is downloaded from, or says what is wrong with it",
-  { scene: "demoModel" },
+  { scene: "bundledModel" },
   async (page) => {
     await pace(page, 60_000);
     await openModels(page);

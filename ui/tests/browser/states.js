@@ -33,7 +33,7 @@ export const screens = {
   "first-start": { scene: "first" },
   "slow-start": { scene: "slow-start", first: ["status"], act: (page) => page.waitForTimeout(900) },
   empty: {},
-  "empty-demo-model": { scene: "demoModel" },
+  "empty-bundled-model": { scene: "bundledModel" },
   reading: { reading: 60_000, act: (page) => ask(page, QUESTION) },
   thinking: {
     rate: 30,
@@ -321,7 +321,7 @@ export const screens = {
     act: (page) => page.getByRole("button", { name: /^Model:/ }).click(),
   },
   models: { act: models },
-  "models-empty": { scene: "demoModel", act: models },
+  "models-empty": { scene: "bundledModel", act: models },
   "models-scanning": { scene: "scanning", act: models },
   "models-found": { scene: "found", height: 1000, act: models },
   "models-download": { scene: "download", act: models },
@@ -335,7 +335,7 @@ export const screens = {
     },
   },
   "models-address": {
-    scene: "demoModel",
+    scene: "bundledModel",
     act: async (page) => {
       await models(page);
       await page.getByRole("textbox", { name: "Get from an address" }).fill("http://example.org/a");

@@ -14,21 +14,25 @@ const settingsPages = [
 ];
 
 scene(
-  "the first start says what this is, and the demo model answers right there",
+  "the first start says what this is, and the bundled model answers right there",
   { scene: "first" },
   async (page) => {
     await page.getByText("It works offline, and nothing you write leaves it").waitFor();
     assert.equal(await button(page, "Open a model…").count(), 1);
     await page.getByRole("list", { name: "Suggestions" }).getByRole("button").first().click();
-    await page.getByRole("log").getByText("Goldcrest is a desktop chat app").waitFor();
+    await page
+      .getByRole("log")
+      .getByText(/on (this|your) computer/u)
+      .first()
+      .waitFor();
   },
 );
 
 scene(
   "the status pill tells model, state and device, and opens another model",
-  { scene: "demoModel", pause: 1 },
+  { scene: "bundledModel", pause: 1 },
   async (page) => {
-    await page.getByRole("button", { name: "Model: Demo model, ready, CPU" }).click();
+    await page.getByRole("button", { name: "Model: SmolLM2-135M-Instruct, ready, CPU" }).click();
     const card = page.getByRole("dialog", { name: "Model" });
     await card.getByText("No GPU").waitFor();
     assert.match(
@@ -82,7 +86,7 @@ scene(
     await page
       .getByRole("alert")
       .getByText(
-        "is a Gemma 3 model. Goldcrest runs SmolLM3, SmolLM2, Llama 3, Qwen 2.5 and Qwen 3 files. You are still using the demo model.",
+        "is a Gemma 3 model. Goldcrest runs SmolLM3, SmolLM2, Llama 3, Qwen 2.5 and Qwen 3 files. You are still using SmolLM2-135M-Instruct.",
       )
       .waitFor();
     await page.getByRole("alert").getByRole("button", { name: "Dismiss" }).click();
@@ -111,7 +115,7 @@ scene("only a file that was never opened can be tried again", { scene: "error" }
   assert.deepEqual(await calls(page, "pickModel", "retryModel"), [["pickModel"]]);
 });
 
-scene("the card has the model's facts, and opens the demo model", {}, async (page) => {
+scene("the card has the model's facts, and opens the bundled model", {}, async (page) => {
   const card = page.getByRole("dialog", { name: "Model" });
   await page.getByRole("button", { name: /^Model:/ }).click();
   const facts = await card.locator("dl").innerText();
@@ -121,10 +125,10 @@ scene("the card has the model's facts, and opens the demo model", {}, async (pag
   assert.match(facts, /Context\s+32,768 tokens \(up to 2\.4 GB of memory\)/);
   const tooltips = await card.locator("dd[title]").evaluateAll((all) => all.map((dd) => dd.title));
   assert.deepEqual(tooltips, ["~/Models/SmolLM3-Q4_K_M.gguf"], "none repeats what is seen");
-  await card.getByRole("button", { name: "Use the demo model" }).click();
-  await page.getByRole("button", { name: "Model: Demo model, ready, CPU" }).click();
+  await card.getByRole("button", { name: "Use SmolLM2-135M" }).click();
+  await page.getByRole("button", { name: "Model: SmolLM2-135M-Instruct, ready, CPU" }).click();
   await card.getByText("Comes with Goldcrest").waitFor();
-  assert.equal(await card.getByRole("button", { name: "Use the demo model" }).count(), 0);
+  assert.equal(await card.getByRole("button", { name: "Use SmolLM2-135M" }).count(), 0);
 });
 
 scene("the card checks the model, and says how far that is", {}, async (page) => {
@@ -176,12 +180,12 @@ scene("the card checks the model, and says how far that is", {}, async (page) =>
 
 for (const [name, call] of [
   ["Open a model…", "pickModel"],
-  ["Use the demo model", "useDemoModel"],
+  ["Use SmolLM2-135M", "useBundledModel"],
 ])
   scene(`without a model the first screen offers: ${name}`, { scene: "none" }, async (page) => {
-    await page.getByText("Get SmolLM3-3B, open a file of it, or use the demo model").waitFor();
+    await page.getByText("Get SmolLM3-3B, open a file of it, or use the small model").waitFor();
     await button(page, name).click();
-    assert.deepEqual(await calls(page, "pickModel", "useDemoModel"), [[call]]);
+    assert.deepEqual(await calls(page, "pickModel", "useBundledModel"), [[call]]);
   });
 
 scene(
@@ -193,7 +197,7 @@ scene(
       window.stage.emit({ type: "model", model: { status: { state: "none" }, error } });
     });
     await page.getByRole("paragraph").getByText("picked.gguf ends early.").nth(1).waitFor();
-    assert.equal(await page.getByText("or use the demo model that comes").count(), 0);
+    assert.equal(await page.getByText("or use the small model that comes").count(), 0);
   },
 );
 

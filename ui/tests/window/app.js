@@ -16,7 +16,11 @@ import { fileURLToPath } from "node:url";
 import { Session, until } from "./driver.js";
 
 export const root = join(dirname(fileURLToPath(import.meta.url)), "..", "..", "..");
-export const demoFile = join(root, "models", "demo", "demo-q4_k_m.gguf");
+/** What answers in place of the small model that comes with the app: it is in every clone, and thinks. */
+export const tinyFile = join(
+  root,
+  "src-tauri/crates/engine/tests/fixtures/tiny-smollm3-q4_k_m.gguf",
+);
 const pictures = join(root, "ui", "tests", "out", "window");
 
 export const binary =
@@ -79,13 +83,14 @@ const sessions = new WeakMap();
 export const ENDLESS = { temperature: 5, topP: 1, topK: 0, minP: 0, repeatPenalty: 1, seed: 1 };
 
 export class App {
-  /** Opens the window and waits until the demo model can be asked. */
+  /** Opens the window and waits until its model can be asked. */
   static async open(t, display, { data = dataFolder(t), args = [], env = {}, ready = true } = {}) {
     const own = {
       GOLDCREST_DATA_DIR: data,
       XDG_DATA_HOME: join(data, "xdg-data"),
       XDG_CONFIG_HOME: join(data, "xdg-config"),
       XDG_CACHE_HOME: join(data, "xdg-cache"),
+      GOLDCREST_BUNDLED_MODEL: tinyFile,
       ...env,
     };
     const app = new App(await Session.open(display, binary, args, own), data);

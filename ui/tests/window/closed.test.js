@@ -7,7 +7,7 @@ import { createServer } from "node:net";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { App, binary, dataFolder, demoFile, SLOW } from "./app.js";
+import { App, binary, dataFolder, tinyFile, SLOW } from "./app.js";
 import { Display, until } from "./driver.js";
 import { descendants, isDriverPort, link, sockets } from "./processes.js";
 
@@ -113,7 +113,7 @@ test("no process of the app has a socket on the network while it searches for mo
   const downloads = join(data, "Downloads");
   mkdirSync(downloads);
   for (let file = 0; file < 5000; file++) writeFileSync(join(downloads, `${file}.txt`), "");
-  copyFileSync(demoFile, join(downloads, "SmolLM3-found.gguf"));
+  copyFileSync(tinyFile, join(downloads, "SmolLM3-found.gguf"));
   const app = await App.open(t, display, { data, env: { HOME: data, XDG_CONFIG_HOME: data } });
   const pid = app.pid();
   const isDrivers = isDriverPort(pid);

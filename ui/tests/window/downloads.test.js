@@ -8,7 +8,7 @@ import { createServer } from "node:http";
 import { dirname, join } from "node:path";
 import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { App, binary, dataFolder, demoFile, root } from "./app.js";
+import { App, binary, dataFolder, tinyFile, root } from "./app.js";
 import { Display, until } from "./driver.js";
 import { descendants, isDriverPort, link, sockets } from "./processes.js";
 
@@ -18,11 +18,11 @@ after(() => display.close());
 
 const { models } = JSON.parse(readFileSync(join(root, "models", "manifest.json"), "utf8"));
 const official = models.find(({ file }) => file === "SmolLM3-Q4_K_M.gguf");
-const demo = readFileSync(demoFile);
+const bundled = readFileSync(tinyFile);
 const COMMIT = "0123456789abcdef0123456789abcdef01234567";
 
 /**
- * A hub. It has the demo model under the name of another, and of the official file as many zero bytes as are waited
+ * A hub. It has the bundled model under the name of another, and of the official file as many zero bytes as are waited
  * for: it sends a megabyte at a time, ten times a second.
  */
 async function hub(t) {
@@ -32,8 +32,8 @@ async function hub(t) {
     const isOfficial = request.url.endsWith(`/resolve/${official.revision}/${official.file}`);
     const isOwn = request.url.endsWith("/own.gguf");
     if (!isOfficial && !isOwn) return response.writeHead(404).end();
-    const size = isOfficial ? official.bytes : demo.length;
-    const hash = isOfficial ? official.sha256 : createHash("sha256").update(demo).digest("hex");
+    const size = isOfficial ? official.bytes : bundled.length;
+    const hash = isOfficial ? official.sha256 : createHash("sha256").update(bundled).digest("hex");
     const from = Number(/^bytes=(\d+)-/.exec(request.headers.range ?? "")?.[1] ?? 0);
     response.writeHead(from > 0 ? 206 : 200, {
       "Content-Length": size - from,
@@ -45,7 +45,7 @@ async function hub(t) {
       "X-Repo-Commit": isOfficial ? official.revision : COMMIT,
     });
     if (request.method === "HEAD") return response.end();
-    if (isOwn) return response.end(demo.subarray(from));
+    if (isOwn) return response.end(bundled.subarray(from));
     const megabyte = Buffer.alloc(1 << 20);
     const timer = setInterval(() => response.write(megabyte), 100);
     response.on("close", () => clearInterval(timer));
@@ -100,7 +100,11 @@ test("the first screen leads to the model; its download is paused, and resumed a
   );
   await app.get("button", "Downloading: network connections");
   await app.exact();
-  assert.match((await app.ask("What is Goldcrest?")).text, /computer/, "meanwhile the demo model");
+  assert.match(
+    (await app.ask("What is Goldcrest?")).text,
+    /computer/,
+    "meanwhile the bundled model",
+  );
 
   await app.session.press("\uE009", "\uE008", "m");
   await app.get("dialog", "Models");
@@ -225,11 +229,11 @@ test("a model of a typed address is downloaded, opened, and goes to the trash", 
   await app.click("button", "Get from this address");
   const opened = await app.until("the model", async () => {
     const { status } = (await app.snapshot()).model;
-    return status.state === "ready" && !status.model.demoModel && status.model;
+    return status.state === "ready" && !status.model.bundledModel && status.model;
   });
   const link = cached(data, "someone/models", "snapshots", COMMIT, "own.gguf");
   assert(lstatSync(link).isSymbolicLink());
-  assert.deepEqual(readFileSync(link), demo);
+  assert.deepEqual(readFileSync(link), bundled);
   assert.equal(readFileSync(cached(data, "someone/models", "refs", "main"), "utf8").trim(), COMMIT);
   assert.equal(opened.file, link);
   // The page goes on saying what came of it.
@@ -248,10 +252,10 @@ test("a model of a typed address is downloaded, opened, and goes to the trash", 
   await remove();
   await app.until("the refusal", async () => (await app.text()).includes("This model is in use."));
   assert(existsSync(link));
-  await app.click("button", /^Open Demo model/);
-  await app.until("the demo model", async () => {
+  await app.click("button", /^Open Tiny model/);
+  await app.until("the bundled model", async () => {
     const { status } = (await app.snapshot()).model;
-    return status.state === "ready" && status.model.demoModel;
+    return status.state === "ready" && status.model.bundledModel;
   });
   await app.session.press("\uE009", "\uE008", "m");
   await remove();
@@ -260,6 +264,6 @@ test("a model of a typed address is downloaded, opened, and goes to the trash", 
   assert.deepEqual(readdirSync(cached(data, "someone/models", "blobs")), []);
   const trash = join(data, "xdg-data", "Trash", "files");
   const sizes = readdirSync(trash).map((name) => lstatSync(join(trash, name)).size);
-  assert(sizes.includes(demo.length), `the file is in the trash: ${sizes}`);
+  assert(sizes.includes(bundled.length), `the file is in the trash: ${sizes}`);
   await app.picture("models-page-trash");
 });

@@ -7,12 +7,12 @@ let display;
 before(async () => (display = await Display.open()));
 after(() => display.close());
 
-test("the first start says what this is, and the demo model answers", async (t) => {
+test("the first start says what this is, and the bundled model answers", async (t) => {
   const app = await App.open(t, display);
   const { firstStart, chats, model } = await app.snapshot();
   assert.equal(firstStart, true);
   assert.deepEqual(chats, []);
-  assert.equal(model.status.model.demoModel, true);
+  assert.equal(model.status.model.bundledModel, true);
   await app.until("the word on where all that is written stays", async () => {
     const welcome = await app.text();
     return /Goldcrest/.test(welcome) && /computer|machine/.test(welcome);

@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { copyFileSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { App, binary, demoFile, SLOW } from "./app.js";
+import { App, binary, tinyFile, SLOW } from "./app.js";
 import { Display } from "./driver.js";
 
 let display;
@@ -40,11 +40,11 @@ test("a file that a second start is given is opened in the first window", async 
     return { ...status.model, state: status.state };
   };
   // As a person types it: from the folder that it is in.
-  copyFileSync(demoFile, join(app.data, "second start.gguf"));
+  copyFileSync(tinyFile, join(app.data, "second start.gguf"));
   await startAgain(t, app, ["second start.gguf"], app.data);
   const opened = await app.until("the file to be opened", async () => {
     const now = await model();
-    return now.state === "ready" && !now.demoModel && now;
+    return now.state === "ready" && !now.bundledModel && now;
   });
   assert.equal(opened.file, join(app.data, "second start.gguf"));
 });

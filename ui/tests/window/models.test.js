@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { copyFileSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { App, dataFolder, demoFile, hooks } from "./app.js";
+import { App, dataFolder, tinyFile, hooks } from "./app.js";
 import { Display } from "./driver.js";
 
 let display;
@@ -26,12 +26,12 @@ const model = async (app) => {
 test("a file of one's own is opened, and opened again at the next start", hooks, async (t) => {
   const data = dataFolder(t);
   const picked = join(data, "picked.gguf");
-  copyFileSync(demoFile, picked);
+  copyFileSync(tinyFile, picked);
   const app = await App.open(t, display, { data, env: { GOLDCREST_PICK_FILE: picked } });
   assert.equal(await app.invoke("pick_model"), true);
   const opened = await app.until("the file to be opened", async () => {
     const now = await model(app);
-    return now.state === "ready" && !now.demoModel && now;
+    return now.state === "ready" && !now.bundledModel && now;
   });
   assert.match(opened.file, /picked\.gguf$/);
   await app.exact();
@@ -41,11 +41,11 @@ test("a file of one's own is opened, and opened again at the next start", hooks,
   const again = await App.open(t, display, { data });
   assert.match((await model(again)).file, /picked\.gguf$/);
   await again.close();
-  assert.equal(readFileSync(picked).length, readFileSync(demoFile).length, "the file is as it was");
+  assert.equal(readFileSync(picked).length, readFileSync(tinyFile).length, "the file is as it was");
 });
 
 test("a file that the app is started with is opened, and is the one from then on", async (t) => {
-  const { app, data, given } = await startedWith(t, readFileSync(demoFile));
+  const { app, data, given } = await startedWith(t, readFileSync(tinyFile));
   assert.equal((await model(app)).file, given);
   await app.close();
   const again = await App.open(t, display, { data });
@@ -64,7 +64,7 @@ test("a file that the app is started with is opened, and is the one from then on
 test("the environment goes before the settings, a flag before it, and the settings say so", async (t) => {
   const data = dataFolder(t);
   const given = join(data, "given.gguf");
-  copyFileSync(demoFile, given);
+  copyFileSync(tinyFile, given);
   const env = {
     GOLDCREST_MODEL: given,
     GOLDCREST_DEVICE: "cpu",
@@ -103,12 +103,12 @@ test("the environment goes before the settings, a flag before it, and the settin
 for (const [what, bytes, says] of [
   [
     "truncated",
-    () => readFileSync(demoFile).subarray(0, 3_000_000),
+    () => readFileSync(tinyFile).subarray(0, 3_000_000),
     /short|truncat|incomplete|end|beyond/i,
   ],
   ["foreign", () => Buffer.from("%PDF-1.7 this is no model"), /GGUF/],
 ]) {
-  test(`a ${what} file is refused with the reason, and the demo model goes on`, async (t) => {
+  test(`a ${what} file is refused with the reason, and the bundled model goes on`, async (t) => {
     const { app } = await startedWith(t, bytes());
     const error = await app.until("the reason on the screen", async () => {
       const text = await app.text();
@@ -117,7 +117,7 @@ for (const [what, bytes, says] of [
     assert.doesNotMatch(error, /panicked|unwrap|undefined/);
     await app.picture(`refused-${what}`);
     const now = await model(app);
-    assert.equal(now.demoModel, true);
+    assert.equal(now.bundledModel, true);
     assert.equal(now.state, "ready");
     await app.exact();
     assert.match((await app.ask("What is Goldcrest?")).text, /computer/);
@@ -128,10 +128,10 @@ const marks = (data) => readdirSync(data).filter((name) => /^(opening|gpu-in-use
 
 /** An app that has a file of one's own open, and one that is at opening it once more and does not get on. */
 async function loading(t) {
-  const { app, data } = await startedWith(t, readFileSync(demoFile));
+  const { app, data } = await startedWith(t, readFileSync(tinyFile));
   const opened = async (app) => {
     const now = await model(app);
-    return now.state === "ready" && !now.demoModel;
+    return now.state === "ready" && !now.bundledModel;
   };
   await app.until("the file to be opened", () => opened(app));
   assert.deepEqual(marks(data), []);
@@ -153,7 +153,7 @@ test("a file on which the app crashed is opened again only on request", hooks, a
   // Not at the next start, and not at the one after it.
   for (const start of [1, 2]) {
     const app = await App.open(t, display, { data });
-    assert.equal((await model(app)).demoModel, true);
+    assert.equal((await model(app)).bundledModel, true);
     const why = "given.gguf was not opened: the app ended the last time it was opened.";
     await app.until("the reason on the screen", async () => (await app.text()).includes(why));
     if (start === 1) {
@@ -181,7 +181,7 @@ test("ending the app while a model loads is not taken for a crash", hooks, async
   assert(await opened(after));
 });
 
-test("the card checks the demo model with an independent program", async (t) => {
+test("the card checks the bundled model with an independent program", async (t) => {
   const app = await App.open(t, display);
   await app.click("button", /^Model:/);
   await app.click("button", "Check this model");

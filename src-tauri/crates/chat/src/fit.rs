@@ -62,7 +62,7 @@ impl Limits {
         Limits {
             context: info.context_length,
             longest_token: info.longest_token.max(1),
-            remedy: if info.demo_model {
+            remedy: if info.bundled_model {
                 Remedy::LargerModel
             } else if info.context_can_grow {
                 Remedy::LongerContext

@@ -42,7 +42,7 @@ pub use importing::{ImportCounts, Importing};
 pub use inference::{EncodedMessage, KvType, Role, Sampling, SamplingDefaults};
 pub use limits::MAX_TEXT;
 pub use model_host::{
-    Device, ModelChoice, ModelHost, ModelInfo, ModelOptions, Opening, PromptCounter,
+    BUNDLED_MODEL, Device, ModelChoice, ModelHost, ModelInfo, ModelOptions, Opening, PromptCounter,
 };
 pub use preset::{Preset, PresetContent};
 pub use relocation::relocate;

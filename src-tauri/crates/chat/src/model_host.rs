@@ -135,12 +135,16 @@ pub trait PromptCounter: Send + Sync {
     fn cached(&self, prompt: &[u32], settled: usize) -> usize;
 }
 
+/// Name of the model that comes with the app.
+pub const BUNDLED_MODEL: &str = "SmolLM2-135M-Instruct";
+
 /// Selection of a model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ModelChoice {
-    /// The small model that comes with the app.
-    DemoModel,
+    /// The small model that comes with the app. Databases of earlier versions have its former name.
+    #[serde(alias = "demomodel")]
+    BundledModel,
     /// A GGUF file of the user.
     File(PathBuf),
 }
@@ -165,10 +169,10 @@ pub struct ModelOptions {
 pub struct ModelInfo {
     /// Name of the model.
     pub name: String,
-    /// Path of the file, for display; `None` for the demo model.
+    /// Path of the file, for display; `None` for the bundled model.
     pub file: Option<String>,
-    /// True for the demo model.
-    pub demo_model: bool,
+    /// True for the bundled model.
+    pub bundled_model: bool,
     /// Quantisation, such as `Q4_K_M`.
     pub quantisation: String,
     /// Size of the file in bytes.

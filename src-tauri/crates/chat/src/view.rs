@@ -304,10 +304,10 @@ impl ModelStatus {
 pub struct UnopenedModel {
     /// Name derived from the file's.
     pub name: String,
-    /// Path of the file, for display; `None` for the demo model.
+    /// Path of the file, for display; `None` for the bundled model.
     pub file: Option<String>,
-    /// True for the demo model.
-    pub demo_model: bool,
+    /// True for the bundled model.
+    pub bundled_model: bool,
 }
 
 /// Events of the chats. They come in order, from one thread.

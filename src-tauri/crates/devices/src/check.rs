@@ -36,7 +36,7 @@ pub struct CheckRequest {
     /// The model that the device runs.
     pub model: PathBuf,
     /// A small trained model, run with all layers.
-    pub demo_model: Option<PathBuf>,
+    pub bundled_model: Option<PathBuf>,
     /// CPU threads of the comparison; `None` for one per physical core.
     pub threads: Option<usize>,
     /// True if software Vulkan counts as a GPU.
@@ -225,12 +225,12 @@ where
         let excerpt = Excerpt::new(&gguf, &config);
         let name = format!("{} layers", excerpt.config().shape.layers);
         let (gpu, cpu) = self.compare_backends(&name, &excerpt, excerpt.config(), KvType::F16)?;
-        if let Some(demo_model) = &request.demo_model
-            && let Ok(gguf) = Gguf::open(demo_model)
+        if let Some(bundled_model) = &request.bundled_model
+            && let Ok(gguf) = Gguf::open(bundled_model)
             && let Ok(config) = Config::from_gguf(&gguf)
         {
             for kv in [KvType::F16, KvType::Q8_0] {
-                let name = format!("the demo model, cache in {}", kv.name());
+                let name = format!("the bundled model, cache in {}", kv.name());
                 self.compare_backends(&name, &gguf, &config, kv)?;
             }
         }

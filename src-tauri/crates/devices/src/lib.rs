@@ -300,7 +300,7 @@ pub struct Devices {
     list: Child,
     check: Child,
     /// A small trained model that a check runs with all layers.
-    demo_model: Option<PathBuf>,
+    bundled_model: Option<PathBuf>,
     /// On automatic, models with fewer bytes run on the CPU.
     small_model: u64,
     /// True if the last run crashed while a GPU was in use; this process uses none.
@@ -310,13 +310,17 @@ pub struct Devices {
 impl Devices {
     /// Keeps the cache in `folder` and records the crashes of stale markers. `None` if this program cannot run as a
     /// child.
-    pub fn new(folder: &Path, markers: CrashMarkers, demo_model: Option<PathBuf>) -> Option<Self> {
+    pub fn new(
+        folder: &Path,
+        markers: CrashMarkers,
+        bundled_model: Option<PathBuf>,
+    ) -> Option<Self> {
         let program = std::env::current_exe().ok()?;
         // The hidden subcommand that lists and checks.
         let leading = vec!["gpu-check".into()];
         let devices = Self::with_program(folder, markers, program, leading);
         Some(Self {
-            demo_model,
+            bundled_model,
             ..devices
         })
     }
@@ -339,7 +343,7 @@ impl Devices {
             markers,
             list: child(10),
             check: child(120),
-            demo_model: None,
+            bundled_model: None,
             small_model: SMALL_MODEL,
             crashed_last_run: false,
         };
@@ -530,8 +534,8 @@ impl Devices {
         if let Some(path) = trial.file.path() {
             arguments.extend(["--model".into(), path.into()]);
         }
-        if let Some(demo_model) = &self.demo_model {
-            arguments.extend(["--demo-model".into(), demo_model.into()]);
+        if let Some(bundled_model) = &self.bundled_model {
+            arguments.extend(["--bundled-model".into(), bundled_model.into()]);
         }
         if let Some(threads) = trial.threads {
             arguments.extend(["--threads".into(), threads.to_string().into()]);

@@ -28,6 +28,9 @@ mod faulty_gpu;
 #[cfg(test)]
 #[path = "../../skipped.rs"]
 mod skipped;
+#[cfg(test)]
+#[path = "../../tiny_model.rs"]
+mod tiny_model;
 
 pub use context_cost::{ContextCost, ContextCosts, context_costs};
 pub use engine::Engine;

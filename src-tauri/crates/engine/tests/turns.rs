@@ -1,6 +1,8 @@
-//! A conversation with the demo model: each prompt goes on from the cache of the last answer.
+//! A conversation with the tiny model: each prompt goes on from the cache of the last answer.
 
-use std::path::Path;
+#[path = "../../tiny_model.rs"]
+mod tiny_model;
+
 use std::sync::atomic::AtomicBool;
 
 use engine::{Conversation, Engine, Event, GenerateParams, LoadOptions, Role, Sampling, Turn};
@@ -8,12 +10,12 @@ use jiff::civil::Date;
 
 #[test]
 fn every_turn_goes_on_from_the_cache() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../models/demo/demo-q4_k_m.gguf");
     let options = LoadOptions {
         context: Some(2048),
         ..LoadOptions::default()
     };
-    let mut engine = Engine::open(&path, &options, &mut |_| {}).expect("the demo model");
+    let mut engine =
+        Engine::open(&tiny_model::file(), &options, &mut |_| {}).expect("the tiny model");
     for thinking in [true, false] {
         let mut messages = Vec::new();
         let mut read = None;

@@ -63,7 +63,7 @@ pub fn id_of(path: &Path) -> String {
 
 impl EntrySources<'_> {
     /// Returns the official files of the recommended model, the known models that can be downloaded, the other files, typed
-    /// addresses, the demo model, and the files of other architectures. Files are in the order of their last opening, then
+    /// addresses, the bundled model, and the files of other architectures. Files are in the order of their last opening, then
     /// of their sizes.
     pub fn entries(&self) -> Vec<ModelEntry> {
         let mut files: Vec<_> = (self.found.iter())
@@ -76,7 +76,7 @@ impl EntrySources<'_> {
         let first = self.manifest.recommended().map(|known| &known.name);
         let rank = |(file, it): &(&FoundFile, Identity<'_>)| match it.known {
             _ if file.is_foreign() => Rank::Foreign,
-            _ if file.place == ModelPlace::DemoModel => Rank::Demo,
+            _ if file.place == ModelPlace::BundledModel => Rank::Bundled,
             Some(known)
                 if Some(&known.name) == first && it.authenticity == Authenticity::Official =>
             {
@@ -102,7 +102,7 @@ impl EntrySources<'_> {
             .chain(known.map(|known| self.known_entry(known)))
             .chain(found(Rank::Other))
             .chain(self.typed_entries())
-            .chain(found(Rank::Demo))
+            .chain(found(Rank::Bundled))
             .chain(found(Rank::Foreign))
             .collect()
     }
@@ -259,8 +259,8 @@ enum Rank {
     First,
     /// Any other.
     Other,
-    /// The demo model.
-    Demo,
+    /// The bundled model.
+    Bundled,
     /// A model of an architecture that does not run here.
     Foreign,
 }

@@ -17,7 +17,7 @@ pub struct Manifest {
 pub struct KnownModel {
     /// Its name, such as `SmolLM3-3B`.
     pub name: String,
-    /// The file's name in its repository; the demo model's path below `models/`.
+    /// The file's name in its repository; the bundled model's path below `models/`.
     pub file: String,
     /// Its size.
     pub bytes: u64,
@@ -169,9 +169,11 @@ mod tests {
         let manifest = Manifest::parse(EMBEDDED).expect("it is sound");
         assert_eq!(manifest, Manifest::embedded());
         assert!(manifest.by_file("SmolLM3-Q4_K_M.gguf").is_some());
-        let demo = manifest.by_file("demo/demo-q4_k_m.gguf").expect("there");
+        let bundled = manifest
+            .by_file("bundled/SmolLM2-135M-Instruct.Q4_1.gguf")
+            .expect("there");
         assert_eq!(
-            (demo.address("https://huggingface.co"), demo.page()),
+            (bundled.address("https://huggingface.co"), bundled.page()),
             (None, None)
         );
     }

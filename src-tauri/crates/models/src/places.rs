@@ -16,7 +16,7 @@ pub enum ModelPlace {
     /// A file that was opened, and is in none of the other places.
     Opened,
     /// The app itself.
-    DemoModel,
+    BundledModel,
     /// A folder of the app: the one that the user has set for downloads, or the one beside the chats.
     Goldcrest,
     /// The cache of the Hugging Face hub, which transformers and llama.cpp share.
@@ -40,7 +40,7 @@ impl ModelPlace {
     pub fn name(self) -> &'static str {
         match self {
             ModelPlace::Opened => "opened",
-            ModelPlace::DemoModel => "part of Goldcrest",
+            ModelPlace::BundledModel => "part of Goldcrest",
             ModelPlace::Goldcrest => "Goldcrest",
             ModelPlace::HuggingFace => "Hugging Face cache",
             ModelPlace::LmStudio => "LM Studio",

@@ -9,7 +9,7 @@ use crate::places::ModelPlace;
 #[cfg_attr(feature = "specta", derive(specta::Type))]
 #[serde(rename_all = "camelCase")]
 pub struct ModelList {
-    /// The models: official files, known ones to download, other files by their last use and size, the demo model, and
+    /// The models: official files, known ones to download, other files by their last use and size, the bundled model, and
     /// files that do not run.
     pub entries: Vec<ModelEntry>,
     /// True while folders are being searched.

@@ -3,6 +3,8 @@
 #[expect(dead_code, reason = "no test here asks for a GPU")]
 #[path = "../../skipped.rs"]
 mod skipped;
+#[path = "../../tiny_model.rs"]
+mod tiny_model;
 
 use std::path::PathBuf;
 
@@ -12,10 +14,6 @@ use reference::{Distance, ReferenceError, ReferenceModel, UnsupportedModel};
 fn fixture(name: &str) -> PathBuf {
     let engine = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../engine/tests/fixtures");
     engine.join(name)
-}
-
-fn demo_model() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../models/demo/demo-q4_k_m.gguf")
 }
 
 fn tokens() -> Vec<u32> {
@@ -93,8 +91,8 @@ fn candle_agrees_with_the_engine_on_other_architectures() {
 }
 
 #[test]
-fn candle_agrees_on_the_demo_model() {
-    let path = demo_model();
+fn candle_agrees_on_the_tiny_model() {
+    let path = tiny_model::file();
     let tokens: Vec<u32> = (0..80).map(|it| it * 7 % 500).collect();
     let exact = engine_logits(&path, &tokens, true);
     for logits in [candle(&path, &tokens), engine_logits(&path, &tokens, false)] {
@@ -138,7 +136,7 @@ fn what_candle_would_compute_wrongly_is_refused() {
 
 #[test]
 fn a_model_without_room_is_not_opened() {
-    let opened = ReferenceModel::open(&demo_model(), Some(1 << 20)).map(|_| ());
+    let opened = ReferenceModel::open(&tiny_model::file(), Some(1 << 20)).map(|_| ());
     let Err(ReferenceError::Memory { needed, available }) = opened else {
         panic!("{opened:?}");
     };
@@ -165,7 +163,7 @@ fn tokens_that_cannot_be_read_are_errors() {
 #[test]
 fn a_file_that_is_no_model_is_an_error() {
     let folder = tempfile::tempdir().expect("a folder");
-    let whole = std::fs::read(demo_model()).expect("the demo model");
+    let whole = std::fs::read(tiny_model::file()).expect("the tiny model");
     for (name, bytes) in [
         ("empty", &whole[..0]),
         ("header", &whole[..100]),

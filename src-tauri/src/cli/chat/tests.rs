@@ -2,16 +2,16 @@ use ::devices::DeviceRequest;
 use engine::{LoadOptions, ModelFile};
 
 use super::*;
+use crate::bundled_model;
 use crate::cli::args::AnswerArgs;
-use crate::demo_model;
 
-/// Makes a chat with the demo model, whose answers have at most this many tokens.
+/// Makes a chat with the bundled model, whose answers have at most this many tokens.
 fn short(max_tokens: u32) -> TerminalChat {
     with_context(max_tokens, None)
 }
 
 fn with_context(max_tokens: u32, context: Option<usize>) -> TerminalChat {
-    let file = demo_model::file().expect("the demo model");
+    let file = bundled_model::file().expect("the bundled model");
     let options = LoadOptions {
         threads: Some(1),
         context,

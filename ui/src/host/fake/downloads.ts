@@ -1,7 +1,7 @@
 import type { DownloadState, ModelEntry } from "../host";
 import type { Script } from "./fake";
-import { big, demoModel, ready } from "./library";
-import { demoEntry, onDisk, q4, q8 } from "./models";
+import { big, bundledModel, ready } from "./library";
+import { bundledEntry, onDisk, q4, q8 } from "./models";
 
 const at = { done: 412_300_000, total: q4.bytes };
 const running: DownloadState = {
@@ -11,10 +11,10 @@ const running: DownloadState = {
   secondsLeft: 183,
 };
 
-/** The demo model is open, and this of the list. */
+/** The bundled model is open, and this of the list. */
 const list = (...entries: ModelEntry[]): Script => ({
-  model: ready(demoModel),
-  models: { entries: [...entries, demoEntry] },
+  model: ready(bundledModel),
+  models: { entries: [...entries, bundledEntry] },
 });
 const downloading = (download: DownloadState): Script => list({ ...q4, download }, q8);
 
@@ -197,8 +197,8 @@ export const downloads: Record<string, Script> = {
     { ...q8, forecast: { ...small, memoryBytes: 3_900_000_000 } },
   ),
   "no-room": {
-    model: ready(demoModel),
+    model: ready(bundledModel),
     models: { freeBytes: 1_210_000_000 },
   },
-  scanning: { model: ready(demoModel), models: { scanning: true } },
+  scanning: { model: ready(bundledModel), models: { scanning: true } },
 };

@@ -465,7 +465,7 @@ export class FakeHost extends FakeOrderHost implements Host {
   /** Answers as below, or from the guide where that is sure. */
   #answerAsked(chat: FakeChat, after: number | null, thinks: boolean): Promise<ChatView> {
     const { status } = this.model;
-    const isSmall = status.state === "ready" && status.model.demoModel;
+    const isSmall = status.state === "ready" && status.model.bundledModel;
     const question = this.library.branch(chat).at(-1)?.text ?? "";
     const topic = isSmall && this.settings.guideAnswers ? topicIn(question) : undefined;
     if (!topic) return this.#answer(chat, after, thinks);

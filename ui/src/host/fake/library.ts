@@ -26,24 +26,25 @@ const greedy: Sampling = {
   seed: null,
 };
 
-export const demoModel: ModelInfo = {
-  name: "Demo model",
+export const bundledModel: ModelInfo = {
+  name: "SmolLM2-135M-Instruct",
   file: null,
-  demoModel: true,
-  quantisation: "Q4_K_M",
-  fileBytes: 4_623_168,
-  contextLength: 2048,
+  bundledModel: true,
+  quantisation: "Q4_1",
+  fileBytes: 98_362_432,
+  contextLength: 8192,
   contextCanGrow: false,
   contextNote: null,
-  kvBytes: 8_388_608,
+  kvBytes: 188_743_680,
   fingerprint: "5ca1ab1e00000001",
-  chatFormat: "SmolLM3",
+  chatFormat: "ChatML",
   device: {
     onGpu: false,
     name: "CPU, AVX-512 VNNI, 8 threads",
     reason: "No GPU was found by a Vulkan or Metal driver",
     report: null,
   },
+  // Unlike the real one, so that tests of thinking need no other model.
   canThink: true,
   sampling: { withThinking: greedy, withoutThinking: greedy },
 };
@@ -63,10 +64,12 @@ export const agreement: ModelCheck = {
 const warm: Sampling = { ...greedy, temperature: 0.6 };
 
 export const big: ModelInfo = {
-  ...demoModel,
+  ...bundledModel,
   name: "SmolLM3-3B",
   file: "~/Models/SmolLM3-Q4_K_M.gguf",
-  demoModel: false,
+  bundledModel: false,
+  quantisation: "Q4_K_M",
+  chatFormat: "SmolLM3",
   sampling: { withThinking: warm, withoutThinking: warm },
   fileBytes: 1_915_305_312,
   contextLength: 32768,
@@ -91,12 +94,12 @@ export const ready = (model: ModelInfo): ModelView => ({
 });
 
 /** What the host says of a model before it is open: its name by the file, and nothing else. */
-export function unopened({ name, file, demoModel }: ModelInfo): UnopenedModel {
+export function unopened({ name, file, bundledModel }: ModelInfo): UnopenedModel {
   const stem = file
     ?.split("/")
     .at(-1)
     ?.replace(/\.gguf$/u, "");
-  return { name: stem ?? name, file, demoModel };
+  return { name: stem ?? name, file, bundledModel };
 }
 
 export const loading = (model: ModelInfo, progress: number): ModelView => ({

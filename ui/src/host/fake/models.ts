@@ -10,31 +10,31 @@ import type {
   ModelList,
   ModelView,
 } from "../host";
-import { agreement, big, demoModel, loading, ready, unopened } from "./library";
+import { agreement, big, bundledModel, loading, ready, unopened } from "./library";
 
 const HUB = "https://huggingface.co/ggml-org/SmolLM3-3B-GGUF";
 
-export const demoEntry: ModelEntry = {
-  id: "/usr/lib/goldcrest/demo-q4_k_m.gguf",
-  name: "Demo model",
-  parameters: 7_100_000,
-  quantisation: "Q4_K_M",
-  bytes: demoModel.fileBytes,
-  licence: "MIT OR Apache-2.0",
+export const bundledEntry: ModelEntry = {
+  id: "/usr/lib/goldcrest/models/bundled/SmolLM2-135M-Instruct.Q4_1.gguf",
+  name: "SmolLM2-135M-Instruct",
+  parameters: 134_515_008,
+  quantisation: "Q4_1",
+  bytes: bundledModel.fileBytes,
+  licence: "Apache-2.0",
   source: null,
   address: null,
-  file: "/usr/lib/goldcrest/demo-q4_k_m.gguf",
-  place: "demo-model",
+  file: "/usr/lib/goldcrest/models/bundled/SmolLM2-135M-Instruct.Q4_1.gguf",
+  place: "bundled-model",
   authenticity: "official",
   verifiedBytes: null,
   runs: true,
   problem: null,
   note: null,
   forecast: {
-    contextLength: 2048,
-    memoryBytes: 24_000_000,
+    contextLength: 8192,
+    memoryBytes: 300_000_000,
     fit: "fits",
-    tokensPerSecond: 1277,
+    tokensPerSecond: 150,
     measured: true,
   },
   download: null,
@@ -43,10 +43,11 @@ export const demoEntry: ModelEntry = {
 
 /** SmolLM3-3B as the manifest knows it, not on this computer. */
 export const q4: ModelEntry = {
-  ...demoEntry,
+  ...bundledEntry,
   id: "SmolLM3-Q4_K_M.gguf",
   name: "SmolLM3-3B",
   parameters: null,
+  quantisation: "Q4_K_M",
   bytes: big.fileBytes,
   licence: "Apache-2.0",
   source: HUB,
@@ -109,7 +110,7 @@ export class FakeModelHost {
     const file = status.state === "none" ? null : status.model.file;
     const known = file === null ? q4 : { ...onDisk(q4, file, "opened") };
     this.list = {
-      entries: [known, q8, demoEntry],
+      entries: [known, q8, bundledEntry],
       scanning: false,
       folder: "~/.cache/huggingface/hub",
       freeBytes: 212_400_000_000,
@@ -149,9 +150,9 @@ export class FakeModelHost {
     return Promise.resolve(null);
   }
 
-  useDemoModel(): Promise<null> {
-    this.calls.push(["useDemoModel"]);
-    this.#load(demoModel);
+  useBundledModel(): Promise<null> {
+    this.calls.push(["useBundledModel"]);
+    this.#load(bundledModel);
     return Promise.resolve(null);
   }
 
@@ -171,14 +172,14 @@ export class FakeModelHost {
 
   protected loadEjected(): void {
     const { status } = this.model;
-    if (status.state === "ejected") this.#load(status.model.demoModel ? demoModel : big);
+    if (status.state === "ejected") this.#load(status.model.bundledModel ? bundledModel : big);
   }
 
   contextOptions(): Promise<ContextOptions | null> {
     const { status } = this.model;
     if (status.state === "none") return this.reply(null);
-    const { demoModel } = status.model;
-    const lengths = demoModel ? [2048] : [4096, 8192, 16384, 32768, 65536, 131072];
+    const { bundledModel } = status.model;
+    const lengths = bundledModel ? [8192] : [4096, 8192, 16384, 32768, 65536, 131072];
     const option = (tokens: number): ContextOption => ({
       tokens,
       kvF16Bytes: tokens * 73_728,
@@ -189,8 +190,8 @@ export class FakeModelHost {
     });
     return this.reply({
       lengths: lengths.map(option),
-      automaticF16: option(demoModel ? 2048 : 32768),
-      automaticQ8: option(demoModel ? 2048 : 65536),
+      automaticF16: option(bundledModel ? 8192 : 32768),
+      automaticQ8: option(bundledModel ? 8192 : 65536),
     });
   }
 
@@ -299,10 +300,7 @@ export class FakeModelHost {
     this.calls.push(["removeModel", id]);
     const { status } = this.model;
     if (status.state !== "none" && status.model.file === id)
-      return refuse(
-        "other",
-        "This model is in use. Open another one first, or the demo model; then remove it.",
-      );
+      return refuse("other", "This model is in use. Open another one first; then remove it.");
     const entries = this.list.entries.filter((entry) => entry.id !== id);
     this.setList({ entries });
     return Promise.resolve(null);
@@ -357,7 +355,7 @@ export class FakeModelHost {
     if (!entry) return;
     const file = `${this.list.folder}/${entry.name}.gguf`;
     const { status } = this.model;
-    const opens = status.state !== "none" && status.model.demoModel;
+    const opens = status.state !== "none" && status.model.bundledModel;
     const here = onDisk({ ...entry, download: null }, file, "hugging-face");
     this.setList({ entries: this.list.entries.map((each) => (each === entry ? here : each)) });
     this.emit({ type: "downloaded", id, file, opens });

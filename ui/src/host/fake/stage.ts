@@ -3,7 +3,7 @@ import { FakeHost, type Script } from "./fake";
 import {
   big,
   damaged,
-  demoModel,
+  bundledModel,
   foreign,
   loading,
   missing,
@@ -19,8 +19,8 @@ import { downloads } from "./downloads";
  */
 const scenes: Record<string, Script> = {
   usual: {},
-  first: { firstStart: true, filled: false, model: ready(demoModel) },
-  demoModel: { model: ready(demoModel) },
+  first: { firstStart: true, filled: false, model: ready(bundledModel) },
+  bundledModel: { model: ready(bundledModel) },
   long: { exchanges: 60 },
   "rejected-gpu": { model: ready(rejectedGpu) },
   "slow-start": { opensLate: true },
@@ -64,7 +64,7 @@ const scenes: Record<string, Script> = {
   },
   crashed: {
     model: {
-      ...ready(demoModel),
+      ...ready(bundledModel),
       error: {
         code: "crashed",
         message: "SmolLM3-Q4_K_M.gguf was not opened: the app ended the last time it was opened.",
@@ -73,7 +73,7 @@ const scenes: Record<string, Script> = {
   },
   "missing-model": {
     model: {
-      ...ready(demoModel),
+      ...ready(bundledModel),
       error: {
         code: "missing-model",
         message: "SmolLM3-Q4_K_M.gguf is no longer in ~/Models.",
@@ -82,7 +82,7 @@ const scenes: Record<string, Script> = {
   },
   error: {
     model: {
-      ...ready(demoModel),
+      ...ready(bundledModel),
       error: {
         code: "bad-model",
         message:

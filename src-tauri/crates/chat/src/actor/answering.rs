@@ -111,7 +111,7 @@ impl ChatActor {
     /// Returns the topic of the guide that answers a question, if that is sure and no better model than the one that
     /// comes with the app is open.
     fn guide_topic(&self, waiting: &WaitingAnswer) -> Option<&'static Topic> {
-        let has_better = self.model.info().is_some_and(|info| !info.demo_model);
+        let has_better = self.model.info().is_some_and(|info| !info.bundled_model);
         if waiting.start != AnswerStart::Asked || has_better || !self.settings.guide_answers {
             return None;
         }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::failure::Failure;
-use crate::model_host::{ModelChoice, ModelInfo, Opening, PromptCounter};
+use crate::model_host::{BUNDLED_MODEL, ModelChoice, ModelInfo, Opening, PromptCounter};
 use crate::view::{ModelStatus, ModelView, UnopenedModel};
 
 pub(crate) struct ModelSlot {
@@ -116,10 +116,10 @@ impl ModelSlot {
 
 fn unopened(choice: &ModelChoice) -> UnopenedModel {
     match choice {
-        ModelChoice::DemoModel => UnopenedModel {
-            name: "Demo model".to_owned(),
+        ModelChoice::BundledModel => UnopenedModel {
+            name: BUNDLED_MODEL.to_owned(),
             file: None,
-            demo_model: true,
+            bundled_model: true,
         },
         ModelChoice::File(path) => UnopenedModel {
             name: path
@@ -128,7 +128,7 @@ fn unopened(choice: &ModelChoice) -> UnopenedModel {
                 .to_string_lossy()
                 .into_owned(),
             file: Some(path.to_string_lossy().into_owned()),
-            demo_model: false,
+            bundled_model: false,
         },
     }
 }

@@ -31,7 +31,7 @@ impl ChatActor {
     pub(super) fn remembered(&self) -> Result<ModelChoice, Failure> {
         let row = self.store.settings().get(MODEL)?;
         let remembered = row.and_then(|value| serde_json::from_value(value).ok());
-        Ok(remembered.unwrap_or(ModelChoice::DemoModel))
+        Ok(remembered.unwrap_or(ModelChoice::BundledModel))
     }
 
     /// Reopens the present model: with other settings, or after it panicked.
@@ -149,7 +149,7 @@ impl ChatActor {
         });
     }
 
-    /// Returns the fallback for a startup model that did not open: the last model, then the demo model.
+    /// Returns the fallback for a startup model that did not open: the last model, then the bundled model.
     fn fallback(&self, failed: &OpenRequest) -> Option<ModelChoice> {
         let last = match failed.reason {
             OpenReason::Given => self.remembered().ok(),
@@ -157,7 +157,7 @@ impl ChatActor {
             OpenReason::Asked | OpenReason::Again => return None,
         };
         last.into_iter()
-            .chain([ModelChoice::DemoModel])
+            .chain([ModelChoice::BundledModel])
             .find(|choice| *choice != failed.choice)
     }
 
@@ -177,7 +177,7 @@ impl ChatActor {
     /// Returns a notice if the content of the open model's file has changed.
     fn replaced(&self, held: &str) -> Option<String> {
         let (choice, now) = self.model.open.as_ref()?;
-        // The demo model changes with an update of the app.
+        // The bundled model changes with an update of the app.
         let ModelChoice::File(file) = choice else {
             return None;
         };

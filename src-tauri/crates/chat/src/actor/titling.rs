@@ -26,8 +26,8 @@ impl ChatActor {
     }
 
     fn title_job(&self, chat: ChatId, answer: MessageId) -> Result<Option<Job>, Failure> {
-        // The demo model answers with a sentence of its guide.
-        let wanted = |info: &&ModelInfo| self.settings.model_titles && !info.demo_model;
+        // The bundled model is too small: its titles are sentences about the task.
+        let wanted = |info: &&ModelInfo| self.settings.model_titles && !info.bundled_model;
         let Some(info) = self.model.info().filter(wanted) else {
             return Ok(None);
         };

@@ -41,14 +41,14 @@ impl ChatActor {
         self.reload_ejected();
     }
 
-    /// Returns the time at which the model is unloaded unless it is used before. The demo model stays: it takes next to
-    /// no memory.
+    /// Returns the time at which the model is unloaded unless it is used before. The bundled model stays: it takes
+    /// little memory.
     pub(super) fn unload_due(&self) -> Option<Instant> {
         let (choice, _) = self.model.open.as_ref()?;
         let minutes = self.settings.unload_minutes?;
         let is_idle =
             self.answers.is_empty() && !self.model.opening() && self.model.wanted.is_none();
-        (is_idle && *choice != ModelChoice::DemoModel)
+        (is_idle && *choice != ModelChoice::BundledModel)
             .then(|| self.model.used + self.timing.minute * minutes)
     }
 

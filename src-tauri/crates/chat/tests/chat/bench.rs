@@ -16,7 +16,7 @@ pub struct Bench {
 }
 
 impl Bench {
-    /// Makes a bench in memory, with its demo model open.
+    /// Makes a bench in memory, with its bundled model open.
     pub fn new() -> Bench {
         Bench::scripted(&Script::default())
     }

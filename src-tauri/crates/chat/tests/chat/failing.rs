@@ -101,7 +101,7 @@ fn a_panic_while_a_model_is_opened_is_a_failure_too() {
     let Some(ChatEvent::Model { model: status }) = bench.until(failed).pop() else {
         panic!("no status")
     };
-    assert_eq!(open(&status).name, "Demo model");
+    assert_eq!(open(&status).name, "SmolLM2-135M-Instruct");
     assert!(status.error.unwrap().message.contains("the loader broke"));
     bench.ask(None, "Still there?");
 }
@@ -113,7 +113,7 @@ fn a_listener_that_panics_does_not_end_the_actor() {
         Box::new(move |_| assert!(!first.swap(false, Ordering::Relaxed), "the window broke"));
     let generate = Box::new(Scripted::new(&Script::default()));
     let chat = chat::Chat::start(Store::in_memory().unwrap(), generate, on_event).unwrap();
-    // The first event of opening the demo model was emitted, or is now.
+    // The first event of opening the bundled model was emitted, or is now.
     let _ = chat.send(None, "Hello?", true);
     assert!(chat.snapshot().is_ok());
     assert!(chat.send(None, "Hello?", true).is_ok());

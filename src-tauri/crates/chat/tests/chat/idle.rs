@@ -94,7 +94,7 @@ fn a_chat_that_is_opened_while_the_model_loads_is_read_when_it_has() {
     let mut bench = without_purge(&script);
     let (chat, before) = answered(&mut bench);
     let loaded = script.slow_open();
-    bench.chat.open_model(ModelChoice::DemoModel).unwrap();
+    bench.chat.open_model(ModelChoice::BundledModel).unwrap();
     bench.chat.read_ahead(Some(chat), "What", true).unwrap();
     bench.chat.read_ahead(Some(chat), "Where ", true).unwrap();
     drop(loaded);
@@ -324,7 +324,7 @@ fn what_waits_for_idle_time_is_kept_before_the_model_goes() {
     let mut bench = Bench::timed(Store::in_memory().unwrap(), &script, TODAY, timing);
     bench.until_ready();
     let chat = bench.ask(None, "Hello?").chat.id;
-    bench.chat.open_model(ModelChoice::DemoModel).unwrap();
+    bench.chat.open_model(ModelChoice::BundledModel).unwrap();
     bench.until_ready();
     bench.ask(Some(chat), "And now?");
     bench.chat.eject_model().unwrap();

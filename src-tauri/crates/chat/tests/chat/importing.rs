@@ -104,7 +104,7 @@ fn the_model_reads_the_text_of_an_imported_answer() {
     let mut bench = Bench::new();
     let mut whole = chats(1, "x").remove(0);
     let answer = r#"{"id":2,"parent":1,"role":"assistant","state":"done","text":"Hi.","tokens":[4294967295,7],
-        "model":"Demo model","createdAt":100}"#;
+        "model":"SmolLM2-135M-Instruct","createdAt":100}"#;
     whole.messages.push(serde_json::from_str(answer).unwrap());
     whole.chat.leaf = Some(2);
     import(&bench, vec![whole]).unwrap();

@@ -65,7 +65,7 @@ fn a_model_that_does_not_open_leaves_the_present_one() {
     bench.script.refuse(file("bad.gguf"));
     bench.chat.open_model(file("bad.gguf")).unwrap();
     let status = settled(&mut bench);
-    assert_eq!(open(&status).name, "Demo model");
+    assert_eq!(open(&status).name, "SmolLM2-135M-Instruct");
     assert_eq!(status.error.unwrap().code, FailureCode::BadModel);
     bench.ask(None, "Still there?");
 
@@ -74,7 +74,7 @@ fn a_model_that_does_not_open_leaves_the_present_one() {
     assert_eq!(
         (
             open(&status).name.as_str(),
-            open(&status).demo_model,
+            open(&status).bundled_model,
             status.error.clone()
         ),
         ("good", false, None)
@@ -112,7 +112,7 @@ fn of_several_models_asked_for_the_last_one_is_opened() {
     let model = UnopenedModel {
         name: "a".into(),
         file: Some("a.gguf".into()),
-        demo_model: false,
+        bundled_model: false,
     };
     let progress = 0.5;
     assert_eq!(
@@ -122,11 +122,11 @@ fn of_several_models_asked_for_the_last_one_is_opened() {
     );
     drop(loaded);
     assert_eq!(open(&settled(&mut bench)).name, "c");
-    assert_eq!(bench.script.opens().len(), 3, "the demo model, a and c");
+    assert_eq!(bench.script.opens().len(), 3, "the bundled model, a and c");
 }
 
 #[test]
-fn the_choice_is_remembered_and_a_lost_file_falls_back_to_the_demo_model() {
+fn the_choice_is_remembered_and_a_lost_file_falls_back_to_the_bundled_model() {
     let (_folder, path, mut bench) = with_mine();
     bench.script.refuse(file("bad.gguf"));
     bench.chat.open_model(file("bad.gguf")).unwrap();
@@ -145,7 +145,7 @@ fn the_choice_is_remembered_and_a_lost_file_falls_back_to_the_demo_model() {
     script.refuse(file("mine.gguf"));
     let mut bench = Bench::on_file(&path, &script);
     let status = settled(&mut bench);
-    assert!(open(&status).demo_model);
+    assert!(open(&status).bundled_model);
     assert!(status.error.unwrap().message.contains("mine.gguf"));
     bench.chat.shutdown();
 
@@ -160,14 +160,14 @@ fn the_choice_is_remembered_and_a_lost_file_falls_back_to_the_demo_model() {
 #[test]
 fn without_any_model_an_answer_fails_and_the_message_stays() {
     let script = Script::default();
-    script.refuse(ModelChoice::DemoModel);
+    script.refuse(ModelChoice::BundledModel);
     let mut bench = Bench::start(Store::in_memory().unwrap(), &script, TODAY);
     let view = bench.chat.send(None, "Hello?", true).unwrap();
     let ended = bench.until_ended();
     let error = ended.error.unwrap();
     assert_eq!(error.code, FailureCode::Other);
     assert!(
-        error.message.contains("DemoModel is not a model"),
+        error.message.contains("BundledModel is not a model"),
         "it says why there is none: {}",
         error.message
     );
@@ -197,10 +197,10 @@ fn settings_of_the_model_reopen_it_and_others_do_not() {
         ..settings
     };
     bench.chat.save_settings(settings).unwrap();
-    assert_eq!(open(&settled(&mut bench)).name, "Demo model");
+    assert_eq!(open(&settled(&mut bench)).name, "SmolLM2-135M-Instruct");
     let opens = bench.script.opens();
     assert_eq!(opens.len(), 2);
-    assert_eq!(opens[1].0, ModelChoice::DemoModel);
+    assert_eq!(opens[1].0, ModelChoice::BundledModel);
     assert_eq!(
         (opens[1].1.threads, opens[1].1.device.as_str()),
         (Some(2), "cpu")
@@ -210,7 +210,7 @@ fn settings_of_the_model_reopen_it_and_others_do_not() {
 #[test]
 fn other_settings_try_again_a_model_that_did_not_open() {
     let script = Script::default();
-    script.refuse(ModelChoice::DemoModel);
+    script.refuse(ModelChoice::BundledModel);
     let mut bench = Bench::start(Store::in_memory().unwrap(), &script, TODAY);
     assert!(has_failed(&settled(&mut bench)));
     let settings = Settings {
@@ -296,7 +296,7 @@ fn settings_that_change_while_another_model_waits_leave_that_one_to_come() {
     drop(loaded);
     assert_eq!(open(&settled(&mut bench)).name, "b");
     let opens = bench.script.opens();
-    assert_eq!(opens.len(), 3, "the demo model, a and b");
+    assert_eq!(opens.len(), 3, "the bundled model, a and b");
     assert_eq!(opens[2].1.threads, Some(2));
 }
 
@@ -324,19 +324,25 @@ fn a_model_picked_while_the_remembered_one_fails_is_opened_at_once() {
 }
 
 #[test]
-fn a_remembered_model_that_makes_no_sense_gives_way_to_the_demo_model() {
+fn a_remembered_model_that_makes_no_sense_gives_way_to_the_bundled_model() {
     let store = Store::in_memory().unwrap();
     let nonsense = serde_json::json!({ "cloud": "big" });
     store.settings().set("app.model", &nonsense).unwrap();
     let mut bench = Bench::start(store, &Script::default(), TODAY);
     let status = settled(&mut bench);
-    assert!(open(&status).demo_model);
+    assert!(open(&status).bundled_model);
+}
+
+#[test]
+fn the_bundled_model_is_remembered_under_its_name_in_earlier_versions() {
+    let earlier = serde_json::from_str::<ModelChoice>("\"demomodel\"").unwrap();
+    assert_eq!(earlier, ModelChoice::BundledModel);
 }
 
 #[test]
 fn without_any_model_all_answers_that_wait_fail() {
     let script = Script::default();
-    script.refuse(ModelChoice::DemoModel);
+    script.refuse(ModelChoice::BundledModel);
     let loaded = script.slow_open();
     let mut bench = Bench::start(Store::in_memory().unwrap(), &script, TODAY);
     half_open(&mut bench);
@@ -380,7 +386,7 @@ fn a_model_over_which_the_app_crashed_is_opened_only_when_it_is_asked_for() {
     script.crashed(file("mine.gguf"));
     let mut bench = Bench::on_file(&path, &script);
     let status = settled(&mut bench);
-    assert!(open(&status).demo_model);
+    assert!(open(&status).bundled_model);
     assert_eq!(status.error.unwrap().code, FailureCode::Crashed);
     bench.ask(None, "Still there?");
     // Other settings reopen the present model, and not the one that crashed.
@@ -389,7 +395,7 @@ fn a_model_over_which_the_app_crashed_is_opened_only_when_it_is_asked_for() {
         ..Settings::default()
     };
     bench.chat.save_settings(settings).unwrap();
-    assert!(open(&settled(&mut bench)).demo_model);
+    assert!(open(&settled(&mut bench)).bundled_model);
     assert!(
         !script
             .opens()
@@ -402,10 +408,10 @@ fn a_model_over_which_the_app_crashed_is_opened_only_when_it_is_asked_for() {
     assert_eq!((&*open(&status).name, status.error.clone()), ("mine", None));
     bench.chat.shutdown();
 
-    // If even the demo model is one of them, there is a window without a model.
+    // If even the bundled model is one of them, there is a window without a model.
     let script = Script::default();
     script.crashed(file("mine.gguf"));
-    script.crashed(ModelChoice::DemoModel);
+    script.crashed(ModelChoice::BundledModel);
     let mut bench = Bench::on_file(&path, &script);
     let status = settled(&mut bench);
     assert!(has_failed(&status));
@@ -453,14 +459,14 @@ fn where_a_model_given_at_the_start_does_not_open_the_last_one_is_there_with_the
     assert!(status.error.unwrap().message.contains("bad.gguf"));
     bench.chat.shutdown();
 
-    // Neither of them opens, or they are the same: the demo model is open, and mine is still remembered.
+    // Neither of them opens, or they are the same: the bundled model is open, and mine is still remembered.
     for given in ["bad.gguf", "mine.gguf"] {
         let script = Script::default();
         script.refuse(file("bad.gguf"));
         script.refuse(file("mine.gguf"));
         let mut bench = Bench::given(&path, &script, file(given));
         let status = settled(&mut bench);
-        assert!(open(&status).demo_model);
+        assert!(open(&status).bundled_model);
         assert!(status.error.unwrap().message.contains(given));
         bench.chat.shutdown();
     }

@@ -54,7 +54,7 @@ fn a_file_that_is_replaced_while_it_is_open_is_said_when_it_is_read_again() {
 }
 
 #[test]
-fn an_update_of_the_demo_model_is_no_replaced_file() {
+fn an_update_of_the_bundled_model_is_no_replaced_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("goldcrest.db");
     for version in ["one", "two"] {

@@ -255,7 +255,10 @@ fn what_waits_to_be_read_ahead_of_the_file_that_was_there_is_not_read() {
     let (_folder, path, mut bench) = restorable();
     let chat = chat_titled(&bench, "After");
     let loaded = bench.script.slow_open();
-    bench.chat.open_model(chat::ModelChoice::DemoModel).unwrap();
+    bench
+        .chat
+        .open_model(chat::ModelChoice::BundledModel)
+        .unwrap();
     bench.chat.read_ahead(Some(chat), "Where ", true).unwrap();
     let name = chat::good_copies(&path).remove(0).name;
     bench.chat.restore_copy(&path, &name).unwrap();

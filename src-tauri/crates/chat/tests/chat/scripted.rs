@@ -281,7 +281,7 @@ impl ModelHost for Scripted {
             ));
         }
         let (name, file) = match model {
-            ModelChoice::DemoModel => ("Demo model".to_owned(), None),
+            ModelChoice::BundledModel => ("SmolLM2-135M-Instruct".to_owned(), None),
             ModelChoice::File(path) => (
                 path.file_stem().unwrap().to_string_lossy().into_owned(),
                 Some(path.clone()),
@@ -291,7 +291,7 @@ impl ModelHost for Scripted {
         let info = ModelInfo {
             fingerprint: fingerprint.unwrap_or_else(|| name.clone()),
             name: named.unwrap_or(name),
-            demo_model: file.is_none(),
+            bundled_model: file.is_none(),
             file: file.map(|path: std::path::PathBuf| path.display().to_string()),
             quantisation: "Q4_K_M".into(),
             file_bytes: 1000,

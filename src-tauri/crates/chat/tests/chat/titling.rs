@@ -69,9 +69,9 @@ fn no_title_is_made_unless_it_is_wanted() {
 }
 
 #[test]
-fn the_demo_model_is_not_asked() {
+fn the_bundled_model_is_not_asked() {
     let mut bench = bench("Weight of Birds");
-    bench.chat.open_model(ModelChoice::DemoModel).unwrap();
+    bench.chat.open_model(ModelChoice::BundledModel).unwrap();
     bench.until_ready();
     let chat = bench.ask(None, "How heavy?").chat.id;
     std::thread::sleep(5 * TIMING.idle_after);

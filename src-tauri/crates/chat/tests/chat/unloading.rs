@@ -76,7 +76,7 @@ fn a_model_that_is_not_used_is_unloaded_and_the_next_message_opens_it_again() {
     let model = UnopenedModel {
         name: "mine".into(),
         file: Some("/models/mine.gguf".into()),
-        demo_model: false,
+        bundled_model: false,
     };
     assert_eq!(unloaded.status, ModelStatus::Ejected { model });
     assert_eq!((unloaded.error, bench.script.opens().len()), (None, 2));
@@ -114,7 +114,7 @@ fn a_model_is_not_unloaded_while_an_answer_is_written_or_waits() {
 }
 
 #[test]
-fn a_model_stays_where_it_is_never_to_be_unloaded_and_the_demo_model_always_does() {
+fn a_model_stays_where_it_is_never_to_be_unloaded_and_the_bundled_model_always_does() {
     let mut bench = with_mine(MINUTE);
     let never = Settings {
         unload_minutes: None,
@@ -132,7 +132,7 @@ fn a_model_stays_where_it_is_never_to_be_unloaded_and_the_demo_model_always_does
     bench.chat.save_settings(one).unwrap();
     until_ejected(&mut bench);
 
-    bench.chat.open_model(ModelChoice::DemoModel).unwrap();
+    bench.chat.open_model(ModelChoice::BundledModel).unwrap();
     until_ready(&mut bench);
     std::thread::sleep(MINUTE * 5);
     assert!(matches!(status(&bench), ModelStatus::Ready { .. }));
@@ -189,13 +189,13 @@ fn a_model_that_loads_is_not_ejected() {
 }
 
 #[test]
-fn where_the_file_of_an_unloaded_model_is_gone_the_demo_model_answers_with_the_reason() {
+fn where_the_file_of_an_unloaded_model_is_gone_the_bundled_model_answers_with_the_reason() {
     let mut bench = with_mine_ejected();
     bench.script.refuse(mine());
     bench.chat.send(None, "Still there?", true).unwrap();
     assert_eq!(bench.until_ended().text, "Yes.");
     let model = bench.chat.snapshot().unwrap().model;
-    assert!(open(&model).demo_model);
+    assert!(open(&model).bundled_model);
     assert!(model.error.unwrap().message.contains("mine.gguf"));
 }
 
@@ -203,7 +203,7 @@ fn where_the_file_of_an_unloaded_model_is_gone_the_demo_model_answers_with_the_r
 fn without_any_model_to_load_again_the_message_fails_with_the_reason() {
     let mut bench = with_mine_ejected();
     bench.script.refuse(mine());
-    bench.script.refuse(ModelChoice::DemoModel);
+    bench.script.refuse(ModelChoice::BundledModel);
     bench.chat.send(None, "Still there?", true).unwrap();
     let failure = bench.until_ended().error.unwrap();
     assert!(failure.message.contains("mine.gguf"), "{failure:?}");

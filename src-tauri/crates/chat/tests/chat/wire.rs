@@ -219,9 +219,9 @@ fn a_model_is_what_is_known_of_it() {
     let model = UnopenedModel {
         name: "mine".into(),
         file: Some("/models/mine.gguf".into()),
-        demo_model: false,
+        bundled_model: false,
     };
-    let shown = json!({ "name": "mine", "file": "/models/mine.gguf", "demoModel": false });
+    let shown = json!({ "name": "mine", "file": "/models/mine.gguf", "bundledModel": false });
     let checking = ModelStatus::Checking {
         model: model.clone(),
     };

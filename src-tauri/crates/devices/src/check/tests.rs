@@ -13,7 +13,7 @@ fn request() -> CheckRequest {
     CheckRequest {
         device: None,
         model: folder.join("../engine/tests/fixtures/tiny-q4_k_m.gguf"),
-        demo_model: None,
+        bundled_model: None,
         threads: Some(2),
         software: true,
         matrices: true,

@@ -1,7 +1,6 @@
-//! The demo model's own words at temperature 0: one text through tokenizer, template, forward pass and sampler.
+//! The tiny model's own words at temperature 0: one text through tokenizer, template, forward pass and sampler.
 
 use std::fs;
-use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use engine::{
@@ -11,6 +10,7 @@ use engine::{
 use serde::{Deserialize, Serialize};
 
 use crate::reference::{fixture, on_cpu, on_gpu};
+use crate::tiny_model;
 
 #[derive(Serialize, Deserialize, PartialEq, Debug)]
 struct Golden {
@@ -18,10 +18,6 @@ struct Golden {
     thinking: bool,
     /// All that the model wrote, its thinking and the tag after it included.
     answer: String,
-}
-
-fn demo_model() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../models/demo/demo-q4_k_m.gguf")
 }
 
 fn golden() -> Vec<Golden> {
@@ -61,9 +57,9 @@ fn answer(engine: &mut Engine, question: &str, thinking: bool) -> String {
     engine.tokenizer().decode(&ids)
 }
 
-/// Set `GOLDCREST_BLESS=1` to write the answers after the demo model was retrained.
+/// Set `GOLDCREST_BLESS=1` to write the answers after the tiny model was retrained.
 #[test]
-fn the_demo_model_gives_its_golden_answers() {
+fn the_tiny_model_gives_its_golden_answers() {
     let mut golden = golden();
     let bless = std::env::var_os("GOLDCREST_BLESS").is_some();
     for level in CpuLevel::available() {
@@ -72,7 +68,7 @@ fn the_demo_model_gives_its_golden_answers() {
             ..on_cpu()
         };
         let mut engine =
-            Engine::open(&demo_model(), &options, &mut |_| {}).expect("the demo model opens");
+            Engine::open(&tiny_model::file(), &options, &mut |_| {}).expect("the tiny model opens");
         for golden in &mut golden {
             let answer = answer(&mut engine, &golden.question, golden.thinking);
             if bless {
@@ -96,10 +92,10 @@ fn the_demo_model_gives_its_golden_answers() {
 }
 
 #[test]
-fn the_demo_model_gives_its_golden_answers_on_a_gpu() {
+fn the_tiny_model_gives_its_golden_answers_on_a_gpu() {
     let Some(options) = on_gpu() else { return };
     let mut engine =
-        Engine::open(&demo_model(), &options, &mut |_| {}).expect("the demo model opens");
+        Engine::open(&tiny_model::file(), &options, &mut |_| {}).expect("the tiny model opens");
     assert!(engine.device().on_gpu, "{}", engine.device().name);
     for golden in golden() {
         let answer = answer(&mut engine, &golden.question, golden.thinking);
@@ -107,10 +103,10 @@ fn the_demo_model_gives_its_golden_answers_on_a_gpu() {
     }
 }
 
-/// With keys and values in 8 bits, what the demo model said stays what it would say: at nearly every place of its answers
+/// With keys and values in 8 bits, what the tiny model said stays what it would say: at nearly every place of its answers
 /// the same token is the likeliest.
 #[test]
-fn a_quantised_cache_hardly_changes_what_the_demo_model_says() {
+fn a_quantised_cache_hardly_changes_what_the_tiny_model_says() {
     for level in CpuLevel::available() {
         let options = LoadOptions {
             cpu_level: Some(level),
@@ -118,7 +114,7 @@ fn a_quantised_cache_hardly_changes_what_the_demo_model_says() {
             ..on_cpu()
         };
         let mut engine =
-            Engine::open(&demo_model(), &options, &mut |_| {}).expect("the demo model opens");
+            Engine::open(&tiny_model::file(), &options, &mut |_| {}).expect("the tiny model opens");
         let (mut same, mut all) = (0, 0);
         for golden in golden() {
             let prompt = prompt(&engine, &golden.question, golden.thinking).ids;

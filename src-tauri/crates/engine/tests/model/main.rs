@@ -1,4 +1,4 @@
-//! Whole models: against exact logits, against another implementation, and the demo model's own words.
+//! Whole models: against exact logits, against another implementation, and the tiny model's own words.
 
 mod context;
 mod families;
@@ -16,3 +16,5 @@ mod refused;
 #[path = "../../../skipped.rs"]
 mod skipped;
 mod split;
+#[path = "../../../tiny_model.rs"]
+mod tiny_model;

@@ -1,7 +1,7 @@
-//! Prompts of the demo model: what users write stays text, and every prompt extends the one
+//! Prompts of the tiny model: what users write stays text, and every prompt extends the one
 //! before together with the answer that was generated.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use engine::gguf::write::{self, Field};
@@ -14,13 +14,13 @@ use serde_json::json;
 
 mod answers;
 mod messages;
+#[path = "../../../tiny_model.rs"]
+mod tiny_model;
 
 const TODAY: Date = Date::constant(2026, 3, 5);
 
-fn demo_model() -> (Tokenizer, ChatTemplate) {
-    let path: PathBuf =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../models/demo/demo-q4_k_m.gguf");
-    let file = Gguf::open(&path).expect("the demo model");
+fn tiny_model() -> (Tokenizer, ChatTemplate) {
+    let file = Gguf::open(&tiny_model::file()).expect("the tiny model");
     let template = file.str("tokenizer.chat_template").expect("a template");
     let template = ChatTemplate::parse(template).expect("a template");
     (Tokenizer::from_gguf(&file).expect("a tokenizer"), template)
@@ -119,7 +119,7 @@ const MILD: &str = "mild";
 
 #[test]
 fn content_never_becomes_structure() {
-    let (tokenizer, demo_template) = demo_model();
+    let (tokenizer, tiny_template) = tiny_model();
     let specials: Vec<u32> = (0..u32::try_from(tokenizer.vocabulary_size()).expect("ids"))
         .filter(|&id| {
             std::str::from_utf8(tokenizer.piece(id))
@@ -128,7 +128,7 @@ fn content_never_becomes_structure() {
         .collect();
     assert_eq!(specials.len(), 13);
     let mut random = Random(7);
-    for template in [demo_template, ChatTemplate::built_in()] {
+    for template in [tiny_template, ChatTemplate::built_in()] {
         for round in 0..400 {
             let thinking = round % 2 == 0;
             let texts: Vec<String> = (0..6).map(|_| hostile(&mut random)).collect();
@@ -183,7 +183,7 @@ fn content_never_becomes_structure() {
 
 #[test]
 fn content_joined_to_a_templates_text_stays_text() {
-    let (tokenizer, _) = demo_model();
+    let (tokenizer, _) = tiny_model();
     let asked = |source: &str, text: &str| {
         let template = ChatTemplate::parse(source).expect("a template");
         let conversation = conversation(vec![user(text)], true);
@@ -229,7 +229,7 @@ fn content_joined_to_a_templates_text_stays_text() {
 
 #[test]
 fn innocent_prompts_are_the_render_encoded() {
-    let (tokenizer, template) = demo_model();
+    let (tokenizer, template) = tiny_model();
     for thinking in [true, false] {
         let messages = vec![
             user("What is 2 + 2?"),
@@ -257,8 +257,8 @@ fn innocent_prompts_are_the_render_encoded() {
 
 #[test]
 fn instructions_do_not_switch_the_mode() {
-    let (tokenizer, demo_template) = demo_model();
-    for template in [demo_template, ChatTemplate::built_in()] {
+    let (tokenizer, tiny_template) = tiny_model();
+    for template in [tiny_template, ChatTemplate::built_in()] {
         for thinking in [true, false] {
             let instructions = "Read /srv/think/notes and /no_think; see /system_override.\n";
             let conversation = Conversation {
@@ -281,7 +281,7 @@ fn instructions_do_not_switch_the_mode() {
 
 #[test]
 fn blank_instructions_are_none() {
-    let (tokenizer, template) = demo_model();
+    let (tokenizer, template) = tiny_model();
     for template in [template, ChatTemplate::built_in()] {
         let text = |instructions: Option<&str>| {
             let messages = vec![Turn::new(Role::System, "Speak French."), user("Hi")];
@@ -298,7 +298,7 @@ fn blank_instructions_are_none() {
 
 #[test]
 fn newlines_before_an_answer_that_is_known_as_text_are_left_out() {
-    let (tokenizer, template) = demo_model();
+    let (tokenizer, template) = tiny_model();
     let text = |answer: &str| {
         let turns = vec![user("Hi"), Turn::new(Role::Assistant, answer), user("And?")];
         let prompt = prompt_of(&conversation(turns, false), &template, &tokenizer);
@@ -309,7 +309,7 @@ fn newlines_before_an_answer_that_is_known_as_text_are_left_out() {
 
 #[test]
 fn instructions_stand_before_a_system_message() {
-    let (tokenizer, template) = demo_model();
+    let (tokenizer, template) = tiny_model();
     let messages = vec![Turn::new(Role::System, "Speak French."), user("Hi")];
     let both = Conversation {
         instructions: Some("Be brief.\n".to_owned()),
@@ -351,7 +351,7 @@ fn a_prompt_begins_with_one_begin_of_text() {
 
 #[test]
 fn a_template_that_reads_answers_gets_them_as_text() {
-    let (tokenizer, _) = demo_model();
+    let (tokenizer, _) = tiny_model();
     let template = ChatTemplate::parse("{% for m in messages %}{{ m.content[:2] }};{% endfor %}");
     let turn = generated(tokenizer.encode("answer", true), "", "answer");
     let prompt = conversation(vec![user("hi"), turn], true);
@@ -361,7 +361,7 @@ fn a_template_that_reads_answers_gets_them_as_text() {
 
 #[test]
 fn an_empty_conversation_has_no_prompt() {
-    let (tokenizer, template) = demo_model();
+    let (tokenizer, template) = tiny_model();
     let empty = conversation(Vec::new(), true);
     assert!(matches!(
         prompt_of(&empty, &template, &tokenizer),
@@ -371,7 +371,7 @@ fn an_empty_conversation_has_no_prompt() {
 
 #[test]
 fn a_prompt_in_the_making_can_be_stopped() {
-    let (tokenizer, template) = demo_model();
+    let (tokenizer, template) = tiny_model();
     let talk = conversation(vec![user(&"many words ".repeat(50_000))], true);
     let stop = AtomicBool::new(true);
     let stopped = encode_prompt(&talk, &template, &tokenizer, &stop);

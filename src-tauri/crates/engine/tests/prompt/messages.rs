@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use engine::{ChatTemplate, Conversation, MessageEncoder, Role, Tokenizer, Turn};
 
-use super::{HOSTILE, Random, conversation, demo_model, generated, hostile, prompt_of, user};
+use super::{HOSTILE, Random, conversation, generated, hostile, prompt_of, tiny_model, user};
 
 /// An answer as the model wrote it, tags in its text included.
 fn generated_text(tokenizer: &Tokenizer, text: &str) -> Turn {
@@ -33,7 +33,7 @@ fn composed(encoder: &MessageEncoder, conversation: &Conversation) -> Vec<u32> {
 
 #[test]
 fn the_messages_of_a_prompt_can_be_encoded_one_by_one() {
-    let (tokenizer, own) = demo_model();
+    let (tokenizer, own) = tiny_model();
     let tokenizer = Arc::new(tokenizer);
     let talk = |random: &mut Random| {
         let ids = tokenizer.encode("<think>\nShort.\n</think>\nSix grams.", true);
@@ -83,7 +83,7 @@ fn the_messages_of_a_prompt_can_be_encoded_one_by_one() {
 
 #[test]
 fn the_thinking_of_a_message_is_counted_with_its_tags_and_a_tag_of_the_answer_is_not() {
-    let (tokenizer, template) = demo_model();
+    let (tokenizer, template) = tiny_model();
     let tokenizer = Arc::new(tokenizer);
     let encoder = MessageEncoder::new(Arc::new(template), Arc::clone(&tokenizer));
     let frame = encoder.frame(&conversation(Vec::new(), true));
@@ -107,7 +107,7 @@ fn the_thinking_of_a_message_is_counted_with_its_tags_and_a_tag_of_the_answer_is
 
 #[test]
 fn an_answer_can_be_begun_behind_an_empty_thinking() {
-    let (tokenizer, template) = demo_model();
+    let (tokenizer, template) = tiny_model();
     let begun = Turn {
         open: true,
         thinking: Some(String::new()),

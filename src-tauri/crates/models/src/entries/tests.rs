@@ -99,8 +99,8 @@ fn without_files_the_known_models_are_offered_the_recommended_one_first() {
     assert!(forecast.tokens_per_second.is_some_and(|rate| rate > 5.0));
     assert_eq!((forecast.fit, forecast.measured), (Fit::Fits, false));
     assert!(entries[1..].iter().all(|entry| !entry.recommended));
-    let demo = |entry: &ModelEntry| entry.name == "Demo model";
-    assert!(!entries.iter().any(demo), "it is not downloaded");
+    let bundled = |entry: &ModelEntry| entry.name == "SmolLM2-135M-Instruct";
+    assert!(!entries.iter().any(bundled), "it is not downloaded");
 }
 
 #[test]
@@ -272,18 +272,18 @@ fn downloads_are_shown_with_their_models_and_typed_addresses_on_their_own() {
 }
 
 #[test]
-fn a_file_that_cannot_be_opened_has_its_problem_and_no_forecast_and_the_demo_model_is_last() {
+fn a_file_that_cannot_be_opened_has_its_problem_and_no_forecast_and_the_bundled_model_is_last() {
     let mut sources = Sources::new();
-    sources.add("/demo.gguf", 1, ModelPlace::DemoModel);
+    sources.add("/bundled.gguf", 1, ModelPlace::BundledModel);
     sources.add("/SmolLM3-cut.gguf", 7, ModelPlace::Downloads);
     sources.found[1].header = Err("It cannot be opened: it is cut off.".to_owned().into());
     let entries = sources.entries();
-    let [.., cut, demo] = &entries[..] else {
+    let [.., cut, bundled] = &entries[..] else {
         panic!("{entries:?}");
     };
     assert_eq!(cut.name, "SmolLM3-cut");
     assert!(cut.problem.is_some() && cut.forecast.is_none());
-    assert_eq!(demo.place, Some(ModelPlace::DemoModel));
+    assert_eq!(bundled.place, Some(ModelPlace::BundledModel));
 }
 
 #[test]
@@ -315,7 +315,7 @@ fn the_official_file_is_first_then_what_was_opened_last_then_the_largest() {
     sources
         .facts
         .update(&official, |facts| facts.sha256 = Some(known.sha256));
-    sources.add("/demo.gguf", 900, ModelPlace::DemoModel);
+    sources.add("/bundled.gguf", 900, ModelPlace::BundledModel);
     let entries = sources.entries();
     let files: Vec<_> = entries.iter().filter_map(|it| it.file.as_deref()).collect();
     assert_eq!(
@@ -326,7 +326,7 @@ fn the_official_file_is_first_then_what_was_opened_last_then_the_largest() {
             "/old.gguf",
             "/large.gguf",
             "/small.gguf",
-            "/demo.gguf",
+            "/bundled.gguf",
             "/foreign.gguf",
         ]
     );

@@ -18,9 +18,9 @@ use crate::run::scripted::Scripted;
 use crate::run::session::Session;
 use crate::text::tokenizer::Tokenizer;
 
-mod demo_model;
 #[path = "../../../../repetitive_texts.rs"]
 mod repetitive_texts;
+mod tiny_model;
 
 use repetitive_texts::{Script, scripts};
 

@@ -1,10 +1,10 @@
-//! The demo model's answers with and without drafts.
+//! The tiny model's answers with and without drafts.
 
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use jiff::civil::Date;
 
+use crate::tiny_model;
 use crate::{
     Conversation, Engine, Event, GenerateParams, LoadOptions, Role, Sampling, Stats, Turn,
 };
@@ -24,13 +24,12 @@ const QUESTIONS: [&str; 12] = [
     "Wie geht es dir?",
 ];
 
-fn demo_model() -> Engine {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../models/demo/demo-q4_k_m.gguf");
+fn tiny_model() -> Engine {
     let options = LoadOptions {
         context: Some(2048),
         ..LoadOptions::default()
     };
-    Engine::open(&path, &options, &mut |_| {}).expect("the demo model")
+    Engine::open(&tiny_model::file(), &options, &mut |_| {}).expect("the tiny model")
 }
 
 fn answer(
@@ -70,8 +69,8 @@ fn answer(
 }
 
 #[test]
-fn the_demo_model_answers_the_same_with_drafts() {
-    let mut engine = demo_model();
+fn the_tiny_model_answers_the_same_with_drafts() {
+    let mut engine = tiny_model();
     // Every pass takes a tick, so that all drafts seem to pay.
     let ticks = AtomicUsize::new(0);
     let tick = move || ticks.fetch_add(1, Ordering::Relaxed) as f64;
