@@ -185,8 +185,10 @@ test("the card checks the bundled model with an independent program", async (t) 
   const app = await App.open(t, display);
   await app.click("button", /^Model:/);
   await app.click("button", "Check this model");
-  await app.until("the verdict", async () =>
-    /Checked: Goldcrest and candle agree/.test(await app.text()),
+  await app.until(
+    "the verdict",
+    async () => /Checked: Goldcrest and candle agree/.test(await app.text()),
+    60_000,
   );
   await app.picture("checked");
 });
