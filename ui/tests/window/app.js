@@ -148,7 +148,10 @@ export class App {
   }
 
   async click(role, name, inside) {
-    await this.session.click(await this.get(role, name, inside));
+    const element = await this.get(role, name, inside);
+    // The driver does not scroll a list within the page.
+    await this.session.run("arguments[0].scrollIntoView({ block: 'nearest' })", element);
+    await this.session.click(element);
   }
 
   /** As with the Tab key; what only appears for the pointer or the keyboard then does. */
