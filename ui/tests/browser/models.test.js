@@ -278,6 +278,8 @@ scene(
   "another model is a click away in the header, and the composer says who wrote the last answer",
   { scene: "collection" },
   async (page) => {
+    await chats(page).getByRole("button").first().click();
+    await page.getByRole("log").waitFor();
     const pill = page.getByRole("button", { name: /^Model: / });
     await pill.click();
     const card = page.getByRole("dialog", { name: "Model", exact: true });
