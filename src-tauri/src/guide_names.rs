@@ -151,7 +151,7 @@ fn is_keys(name: &str) -> bool {
             || is_function(part)
             || part.chars().count() == 1
     };
-    parts.iter().all(|part| is_key(part))
+    parts.iter().all(is_key)
 }
 
 #[test]

@@ -82,7 +82,6 @@ fn open(args: &BenchArgs) -> Result<LoadedModel, CliError> {
         return load::open(&ModelArgs {
             model: args.model.clone(),
             place: args.place.clone(),
-            ..ModelArgs::default()
         });
     };
     let file = synthetic(shape, args.seed).map_err(|error| CliError::message(error.to_string()))?;
