@@ -1,5 +1,6 @@
 //! The suggestions of the first screen, answered by the bundled model at the app's defaults.
 
+use std::sync::PoisonError;
 use std::sync::atomic::AtomicBool;
 
 use chat::{ModelChoice, ModelHost, ModelOptions, SamplingSettings, Settings};
@@ -7,6 +8,7 @@ use engine::{Conversation, Event, GenerateParams, Part, Role, StopReason, Turn};
 use serde::Deserialize;
 
 use super::EngineModel;
+use super::freed_memory::LARGE_MODEL;
 use crate::{bundled_model, skipped};
 
 /// Suggestions of the page.
@@ -44,6 +46,7 @@ fn every_suggestion_of_the_first_screen_is_answered_rightly() {
         skipped::skip("set-up could not fetch the small model that comes with the app");
         return;
     };
+    let _alone = LARGE_MODEL.lock().unwrap_or_else(PoisonError::into_inner);
     let settings = Settings::default();
     let mut model = EngineModel::default();
     let options = ModelOptions {

@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use chat::{ModelChoice, ModelHost, ModelOptions};
@@ -13,6 +14,8 @@ use engine::{Config, Gguf, process};
 
 use super::*;
 
+/// Held while a test of this process has a large model open.
+pub(super) static LARGE_MODEL: Mutex<()> = Mutex::new(());
 /// Approximate bytes of the model's weights.
 const WEIGHTS: u64 = 200 << 20;
 /// Bytes that the other tests in this process may allocate meanwhile.
@@ -61,6 +64,7 @@ fn write_large_model(path: &Path) {
 
 #[test]
 fn a_closed_model_gives_its_memory_back_each_time() {
+    let _alone = LARGE_MODEL.lock().unwrap_or_else(PoisonError::into_inner);
     let folder = tempfile::tempdir().expect("made");
     let path = folder.path().join("large.gguf");
     write_large_model(&path);
