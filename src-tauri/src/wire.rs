@@ -107,7 +107,7 @@ pub struct GuideTopic {
     pub title: &'static str,
     /// One paragraph.
     pub answer: String,
-    /// What follows the answer; often empty.
+    /// Details after the answer; often empty.
     pub details: String,
 }
 
@@ -124,7 +124,7 @@ impl From<&'static guide::Topic> for GuideTopic {
     }
 }
 
-/// What the guide has for a question: the id of a topic.
+/// Topic that the guide finds for a question, by its id.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(test, derive(specta::Type))]
 #[serde(tag = "type", content = "topic", rename_all = "camelCase")]

@@ -662,7 +662,7 @@ export type Format =
 /**  The shown branches, as one page that looks like the app. */
 "html";
 
-/**  What the guide has for a question: the id of a topic. */
+/**  Topic that the guide finds for a question, by its id. */
 export type GuideAnswer = { type: "sure"; topic: string } | { type: "unsure"; topic: string } | { type: "none" };
 
 /**  Topic of the guide; its texts are Markdown. */
@@ -673,7 +673,7 @@ export type GuideTopic = {
 	title: string,
 	/**  One paragraph. */
 	answer: string,
-	/**  What follows the answer; often empty. */
+	/**  Details after the answer; often empty. */
 	details: string,
 };
 

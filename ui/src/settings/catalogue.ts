@@ -34,7 +34,7 @@ export type Setting = {
   words?: string;
   /** Its default, in words. */
   defaultWords: string | ((app: App) => string);
-  /** Whether it is shown. */
+  /** False hides it. */
   when?: (app: App) => boolean;
   /** What goes before it, so that it has no effect. */
   override?: (app: App) => Override | null;

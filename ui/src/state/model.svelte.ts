@@ -34,7 +34,7 @@ export class Model {
   readonly open = $derived.by((): ModelInfo | null =>
     this.status.state === "ready" ? this.status.model : null,
   );
-  /** Whether the bundled model is open, being opened, or unloaded. */
+  /** True while the bundled model is open, being opened, or unloaded. */
   readonly isBundled = $derived.by(() => this.known?.bundledModel ?? false);
   /** Whether the settings have a larger context for it. */
   readonly contextCanGrow = $derived.by(

@@ -39,7 +39,7 @@ pub struct ModelSummary {
     pub trained_context: usize,
     /// The chat format of its prompts.
     pub protocol: ChosenProtocol,
-    /// Whether its chat format has a thinking that can be switched on and off.
+    /// True if its chat format has a thinking that can be switched on and off.
     pub can_think: bool,
     /// Whether its chat template can offer tools.
     pub has_tools: bool,

@@ -1,4 +1,4 @@
-//! Whether a text is about the app: logistic regression over its terms.
+//! Classifies texts as about the app or not: logistic regression over their terms.
 
 use crate::words::ByHash;
 

@@ -89,7 +89,7 @@ impl ChosenProtocol {
 }
 
 impl ChosenProtocol {
-    /// Whether the file has the published template of the format.
+    /// True if the file has the published template of the format.
     pub fn is_certain(self) -> bool {
         matches!(self.basis, Basis::Published { .. })
     }
