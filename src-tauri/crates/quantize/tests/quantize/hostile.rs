@@ -86,7 +86,7 @@ fn gguf_files_of_other_content() {
         "general.architecture",
         Some(Field::String("gemma3".to_owned())),
     );
-    refused(folder.path(), &input, "the file holds a `gemma3` model");
+    refused(folder.path(), &input, "this is a Gemma 3 model");
     changed("smollm3.block_count", None);
     refused(folder.path(), &input, "`smollm3.block_count` is missing");
     changed("split.count", Some(Field::U32(2)));
