@@ -1,21 +1,26 @@
 import { beforePair } from "../text/pieces";
 import { plainText } from "../text/plain";
 
-/** All whole sentences and lines. A full stop ends one only before a space: 5.5 is a number. */
+/**
+ * Complete sentences and lines. A full stop ends a sentence only before a space: 5.5 is a number.
+ */
 const SENTENCES = /^[\s\S]*(?:[.!?](?=\s)|\n)/u;
 
-/** What comes within this time is spoken as one, so that nothing is gone before it is heard. */
+/**
+ * Text that arrives within this time is announced together, so that none of it is overwritten
+ * unheard.
+ */
 const GATHER_MS = 100;
 
-/** The live region holds little more than this: the browser lays out all of it at once. */
+/** Limit of the live region, in characters, since the browser lays out all of it at once. */
 const LONGEST_SPOKEN = 2000;
 
-/** Text that goes on without the end of a sentence is spoken when it is this long. */
+/** Length, in characters, at which text is announced even without the end of a sentence. */
 const LONGEST_PENDING = 500;
 
-/** Speaks the growing answer to screen readers, a sentence at a time. */
+/** Announces the growing answer to screen readers, sentence by sentence. */
 export class Announcer {
-  /** What the polite live region holds. */
+  /** Content of the polite live region. */
   spoken = $state("");
   #pending = "";
   #due: string[] = [];
@@ -37,14 +42,14 @@ export class Announcer {
     this.#pending = this.#pending.slice(end);
   }
 
-  /** Speaks what is left, then `closing`. */
+  /** Announces the rest, then `closing`. */
   finish(closing: string): void {
     this.#speak(plainText(this.#pending));
     this.#speak(closing);
     this.#pending = "";
   }
 
-  /** Says no more: another chat is looked at. */
+  /** Drops pending announcements when another chat is opened. */
   clear(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
@@ -54,7 +59,7 @@ export class Announcer {
   }
 
   #speak(words: string): void {
-    // The break between two paragraphs says nothing, and must not take away what is being read out.
+    // A paragraph break is empty when spoken, and must not replace text that is being read out.
     while (words !== "") {
       const isLong = words.length > LONGEST_PENDING;
       const end = isLong ? endOfWord(words, LONGEST_PENDING) : words.length;
@@ -74,12 +79,12 @@ export class Announcer {
   }
 }
 
-/** Where the last word before `most` ends; `most` itself within a longer word. */
+/** End of the last word before `most`, or `most` itself within a longer word. */
 function endOfWord(text: string, most: number): number {
   return text.lastIndexOf(" ", most - 1) + 1 || beforePair(text, most);
 }
 
-/** `end`, or where a formula on lines of its own begins that is not over by then. */
+/** `end`, or the start of a display formula that is still open at `end`. */
 function beforeFormula(text: string, end: number): number {
   const spoken = text.slice(0, end);
   for (const [open, close] of [

@@ -4,7 +4,7 @@ import { Announcer } from "./announcer.svelte";
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
-/** What is spoken once it had the time to gather. */
+/** Content of the live region after the batching delay. */
 function spoken(announcer: Announcer): string {
   vi.runAllTimers();
   return announcer.spoken;
@@ -64,7 +64,7 @@ test("however fast the answer comes, no sentence is lost", () => {
   expect(spoken(announcer)).toBe("Thinking It crosses the sea. Nobody believes this.");
 });
 
-/** What the live region holds, at each of its updates. */
+/** Content of the live region after each update. */
 function updates(announcer: Announcer): string[] {
   const all: string[] = [];
   while (vi.getTimerCount() > 0) {

@@ -41,22 +41,26 @@ import { Transfers } from "./transfers.svelte";
 
 export type ShownPaste = { name: string; text: string; remove: () => void };
 
-/** How long the window waits for the list of models. */
+/** Time that the first screen waits for the list of models. */
 const LIST_WITHIN_MS = 150;
 
-/** The model that gave the last answer, its file if that is here, and what the open one reads again. */
+/**
+ * Model of the last answer, its file if present, and the tokens that the open model must reread.
+ */
 export type FormerModel = { name: string; file: ModelEntry | null; reread: Reread | null };
 
-/** What the app says of itself. */
+/** Build and data folder, as shown in the settings. */
 type About = Pick<Snapshot, "version" | "dataFolder" | "dataFolderFixed" | "logFile">;
 
-/** Begins the page again, which then shows the note. */
+/** Reloads the page, which then shows the note. */
 function beginAgain(note: string): void {
   history.replaceState({ note }, "");
   location.reload();
 }
 
-/** The application as the window sees it: one class per concern, and the moves that touch several. */
+/**
+ * The application as the window sees it: one class per concern, and the actions that span several.
+ */
 export class App {
   readonly notices = new Notices();
   readonly announcer = new Announcer();
@@ -83,22 +87,22 @@ export class App {
   readonly disk: Disk;
   readonly transfers: Transfers;
   readonly backups: Backups;
-  /** The window is too narrow for a sidebar beside the chat: it lies over it, and only for a moment. */
+  /** True if the window is too narrow for a permanent sidebar, which then opens as a drawer. */
   narrow = $state(false);
   #sidebarOpen = $state(true);
   #drawerOpen = $state(false);
-  /** The page of the settings that is shown, if they are open. */
+  /** Page of the settings that is shown, or null while they are closed. */
   settingsPage = $state<SettingsPage | null>(null);
-  /** The address that a person asked to open and has yet to confirm. */
+  /** Address that the user asked to open and has yet to confirm. */
   link = $state<string | null>(null);
-  /** A pasted text that is looked at, and how to remove it. */
+  /** Pasted text that is being viewed, and how to remove it. */
   shownPaste = $state.raw<ShownPaste | null>(null);
-  /** The chat whose title is being edited in the header. */
+  /** Chat whose title is being edited in the header. */
   #renamed = $state<number | null>(null);
   #firstStart = $state(false);
-  /** The chat that was removed last while it was open. */
+  /** Last chat that was removed while it was open. */
   #removed: number | null = null;
-  /** Temporary chats that are about to be others. */
+  /** Temporary chats that are being saved under a new id. */
   readonly #keeping = new Set<number>();
   about = $state.raw<About>({ version: "", dataFolder: "", dataFolderFixed: null, logFile: "" });
 
@@ -137,29 +141,29 @@ export class App {
     this.notices.onfail = (error) => this.disk.report(error);
     this.palette.onopen = (chat, message, query) => void this.openChat(chat, message, query);
     this.slash.onsend = () => void this.sending.send();
-    // The cursor cannot go where the sidebar lies over it.
+    // The box must not have the focus while the drawer covers it.
     this.composer.onfocus = () => (this.#drawerOpen = false);
   }
 
-  /** The open chat; one of the bin can be read, and nothing else. */
+  /** Open chat. A chat of the bin is read-only. */
   readonly chat = $derived.by(() => {
     const { chat } = this.conversation;
     return this.chats.find(chat) ?? this.list.bin.find(({ id }) => id === chat);
   });
   readonly readOnly = $derived.by(() => (this.chat?.purgeAt ?? null) !== null);
-  /** The open chat is not in the bin, and something was said in it. */
+  /** True if the open chat has messages and is not in the bin. */
   readonly hasTitle = $derived.by(() => !!this.chat?.title && !this.readOnly);
-  /** Nobody has written here yet. */
+  /** True before the first message of a new installation. */
   readonly firstStart = $derived.by(() => this.#firstStart && this.chats.listed.length === 0);
-  /** Only of a model that is there is it known that it cannot think. */
+  /** False only if a model is open and cannot think. */
   readonly mayThink = $derived.by(() => this.model.open?.canThink ?? true);
-  /** What the thinking switch shows, and what is asked for. */
+  /** State of the thinking switch, and the mode of the next message. */
   readonly thinking = $derived.by(() => this.composer.thinking && this.mayThink);
-  /** What the model would read again because the switch stands otherwise than for the last answer. */
+  /** Tokens to reread because the thinking mode differs from that of the last answer. */
   readonly reread = $derived.by(() =>
     rereadBy(this.conversation.entries, this.thinking, this.model.open?.name ?? null),
   );
-  /** The model of the last answer, if another one is open. */
+  /** Model of the last answer, if another one is open. */
   readonly formerModel = $derived.by((): FormerModel | null => {
     const name = this.conversation.lastAnswer?.stats?.model;
     const { open } = this.model;
@@ -168,7 +172,7 @@ export class App {
     const reread = rereadWhole(this.conversation.entries, this.thinking, open.name);
     return { name, file, reread };
   });
-  /** A new chat leads with the way to a real model. */
+  /** True if a new chat offers to download a larger model. */
   readonly offersModel = $derived.by(
     () => (this.model.known?.bundledModel ?? true) && this.conversation.chat === null,
   );
@@ -186,7 +190,7 @@ export class App {
       this.shownPaste !== null,
   );
 
-  /** Takes over the host's state, then follows its events. */
+  /** Loads the host's state, then follows its events. */
   async start(): Promise<void> {
     const early: HostEvent[] = [];
     let receive = (event: HostEvent): unknown => early.push(event);
@@ -209,12 +213,12 @@ export class App {
     receive = (event) => this.#receive(event);
     for (const event of early) this.#receive(event);
     if (snapshot.current !== null) await this.openChat(snapshot.current);
-    // The first screen begins with what it offers, unless that takes long.
+    // The first screen waits for its offer, with a time limit.
     if (this.offersModel)
       await Promise.race([listed, new Promise((resolve) => setTimeout(resolve, LIST_WITHIN_MS))]);
   }
 
-  /** The title of the open chat is being edited in the header. */
+  /** True while the title of the open chat is edited in the header. */
   get renaming(): boolean {
     return this.#renamed !== null && this.#renamed === this.conversation.chat;
   }
@@ -233,7 +237,7 @@ export class App {
     this.#showNewChat();
   }
 
-  /** Prepares what is around the conversation for a new chat, which that shows already. */
+  /** Resets everything around the conversation for a new chat that is already shown. */
   #showNewChat(): void {
     this.renaming = false;
     this.announcer.clear();
@@ -244,7 +248,7 @@ export class App {
     this.composer.focus();
   }
 
-  /** Leaves the chat for an empty one, and says where it is: nothing is lost by that. */
+  /** Leaves the chat for an empty one, with a notice that leads back. */
   startOver(): void {
     const { chat } = this;
     this.newChat();
@@ -253,12 +257,12 @@ export class App {
     this.notices.show(`“${chat.title}” stays in the list.`, back);
   }
 
-  /** Has answers thought about or not from now on, the one to `message` first, if there is one. */
+  /** Sets the thinking mode, and sends `message` with it unless it is empty. */
   setThinking(thinking: boolean, message: string): void {
     this.composer.thinking = thinking;
     if (message === "") return;
     this.composer.write(message);
-    // It is a message, whatever it begins with.
+    // A message, even if it begins with a slash.
     this.slash.dismiss();
     void this.sending.send();
   }
@@ -279,14 +283,14 @@ export class App {
     this.composer.focus();
   }
 
-  /** Begins a chat that is in memory alone: an empty one, in which nothing is saved that is typed. */
+  /** Starts a temporary chat, of which nothing is saved, drafts included. */
   async newTemporaryChat(): Promise<void> {
     const { visit } = this.conversation;
     const view = await this.notices.guard(this.host.beginTemporaryChat());
     if (view && visit.lasts) await this.openChat(view.chat.id);
   }
 
-  /** Creates a folder whose name is then edited in the list. */
+  /** Creates a folder and edits its name in the list. */
   async newFolder(): Promise<void> {
     this.#showSidebar(true);
     await this.list.newFolder();
@@ -298,7 +302,7 @@ export class App {
     await this.list.show(view);
   }
 
-  /** Keeps a temporary chat, which goes on under another id. */
+  /** Saves a temporary chat, which gets a new id. */
   async keepChat(chat: ChatSummary): Promise<void> {
     this.#keeping.add(chat.id);
     const kept = await this.composer.rename(chat.id, () =>
@@ -307,16 +311,16 @@ export class App {
     this.#keeping.delete(chat.id);
     if (!kept) return;
     this.notices.changed(`kept “${kept.title}”`);
-    // By whichever visit: the temporary chat is no more.
+    // Not limited to `visit`: the temporary id no longer exists.
     if (this.conversation.visit.chat === chat.id) await this.openChat(kept.id);
   }
 
-  /** Opens what a search has found: a chat, or one of its messages. */
+  /** Opens a search hit: a chat or one of its messages. */
   openHit(chat: number, message: number | null): void {
     void this.openChat(chat, message, this.search.answered);
   }
 
-  /** Has the open chat be answered with a preset, which may switch thinking. */
+  /** Sets the preset of the open chat, which may change the thinking mode. */
   async choosePreset(preset: number | null): Promise<void> {
     const { visit } = this.conversation;
     await this.presets.choose(preset);
@@ -324,7 +328,7 @@ export class App {
     this.composer.thinking = this.presets.current?.thinking ?? this.composer.thinking;
   }
 
-  /** Shows all presets, one of them in full. */
+  /** Shows the presets page with one preset selected. */
   managePresets(preset = this.presets.chosen.preset): void {
     this.settingsPage = null;
     const { list } = this.presets;
@@ -336,7 +340,7 @@ export class App {
     await this.notices.guard(this.host.showDataFolder());
   }
 
-  /** From the models page to the settings of all models. */
+  /** Goes from the models page to the model settings. */
   openModelSettings(): void {
     this.models.close();
     this.settingsPage = "Model";
@@ -356,7 +360,7 @@ export class App {
     this.find.open();
   }
 
-  /** Searches all chats for words that were marked somewhere. */
+  /** Searches all chats for selected text. */
   searchFor(words: string): void {
     this.search.ask(words);
     this.searchChats();
@@ -372,12 +376,12 @@ export class App {
     if (chat) void this.openChat(chat.id);
   }
 
-  /** Sends what is written, or has it wait while an answer is written. */
+  /** Sends the message, or queues it while an answer is being written. */
   send(): Promise<void> {
     return this.sending.send();
   }
 
-  /** Goes on in a new chat, which begins with a summary of this one. */
+  /** Continues in a new chat that begins with a summary of this one. */
   async startWithSummary(): Promise<void> {
     const { conversation, composer } = this;
     if (conversation.chat === null || conversation.busy) return;
@@ -395,7 +399,7 @@ export class App {
     composer.focus();
   }
 
-  /** Makes a new chat of the branch up to a message, and opens it. */
+  /** Copies the branch up to a message to a new chat and opens it. */
   async fork(entry: Entry): Promise<void> {
     const { visit } = this.conversation;
     const view = await this.notices.guard(this.host.forkChat(entry.id));
@@ -404,14 +408,14 @@ export class App {
     else this.#leadTo(view.chat);
   }
 
-  /** Says where a new chat is that is not opened, because the person has gone on. */
+  /** Offers to open a new chat that the user has moved on from. */
   #leadTo(chat: ChatSummary | undefined): void {
     if (!chat) return;
     const open = { label: "Open", run: () => void this.openChat(chat.id) };
     this.notices.show(`“${chat.title}” is in the list.`, open);
   }
 
-  /** Deletes a message with what follows it. */
+  /** Deletes a message and its descendants. */
   async deleteMessage(entry: Entry): Promise<void> {
     const { conversation } = this;
     const { visit } = conversation;
@@ -420,7 +424,7 @@ export class App {
     this.notices.changed(entry.role === "user" ? "deleted the message" : "deleted the answer");
   }
 
-  /** Brings a deleted message back, with what follows it, and shows it. */
+  /** Restores a deleted message and its descendants, and shows it. */
   async restoreMessage({ id, chat }: DeletedMessage): Promise<void> {
     const { visit } = this.conversation;
     const label = await this.notices.guard(this.host.restoreMessage(id));
@@ -429,7 +433,7 @@ export class App {
     await Promise.all([this.#refreshBin(), visit.lasts && this.openChat(chat, id)]);
   }
 
-  /** Takes back the last change to a chat. */
+  /** Undoes the last change to a chat. */
   undo(): Promise<void> {
     return this.#takeBack(
       () => this.host.undo(),
@@ -438,7 +442,7 @@ export class App {
     );
   }
 
-  /** Makes the change again that was undone last. */
+  /** Redoes the last change that was undone. */
   redo(): Promise<void> {
     return this.#takeBack(
       () => this.host.redo(),
@@ -447,7 +451,7 @@ export class App {
     );
   }
 
-  /** What was changed last is known to the host. */
+  /** Saves pending changes, so that the host undoes the most recent one. */
   async #settle(): Promise<void> {
     await Promise.all([this.composer.flush(), this.preferences.flush(), this.presets.flush()]);
   }
@@ -470,9 +474,9 @@ export class App {
     if (settings) this.preferences.take(settings);
     void this.#refreshBin();
     say(change);
-    // The chat that was open may have gone with the change, and another have come back in its place.
+    // The open chat may have been removed by the change, and another one restored in its place.
     const hasGone = visit.lasts && open !== null && conversation.chat === null;
-    // It was on the screen when it was removed, and nothing else is now.
+    // It was open when it was removed, and no other chat is open now.
     const comesBack = chat === this.#removed && open === null && visit.lasts;
     const isMeant = chat === conversation.visit.chat || hasGone || comesBack;
     if (chat !== null && isMeant && this.chats.find(chat)) await this.openChat(chat);
@@ -491,18 +495,18 @@ export class App {
     await this.chats.remove(chats);
   }
 
-  /** Removes chats of the bin before their time. */
+  /** Deletes chats of the bin permanently. */
   async deleteForGood(chats: ChatSummary[]): Promise<void> {
     if (this.#includesOpen(chats)) this.#leave();
     await this.list.deleteForGood(chats);
   }
 
-  /** One of these chats is open, or being opened. */
+  /** Checks if one of these chats is open or being opened. */
   #includesOpen(chats: ChatSummary[]): boolean {
     return chats.some(({ id }) => id === this.conversation.visit.chat);
   }
 
-  /** Saves at once what would be saved in a moment: the window is about to go. */
+  /** Saves debounced changes now, because the window is closing. */
   flush(): void {
     void this.#settle();
   }
@@ -575,7 +579,7 @@ export class App {
     }
   }
 
-  /** While the bin is shown, or a chat of it, it is as it is now. */
+  /** Reloads the bin if it, or a chat in it, is shown. */
   async #refreshBin(): Promise<void> {
     if (this.list.view === "bin" || this.readOnly) await this.list.refreshBin();
   }
@@ -588,7 +592,7 @@ export class App {
   }
 }
 
-/** What is read aloud at the end of an answer. */
+/** Announcement at the end of an answer. */
 function closing(message: Message): string {
   const words = endWords(message) ?? "";
   return message.state === "failed" ? `${words} ${message.error?.message ?? ""}` : words;

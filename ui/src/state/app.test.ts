@@ -67,7 +67,7 @@ test("sending empties the box; a refused message stays in it", async () => {
   expect(app.composer.text).toBe("refuse this");
 });
 
-/** Delays the answer to a request by this many milliseconds. */
+/** Delays the response to a request by this many milliseconds. */
 function delay(host: FakeHost, verb: "send" | "renameChat", ms: number): void {
   const request = host[verb].bind(host) as (...given: unknown[]) => Promise<never>;
   host[verb] = async (...given: unknown[]) => {

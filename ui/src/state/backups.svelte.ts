@@ -2,27 +2,27 @@ import type { DatabaseCopy, Host } from "../host/host";
 import { copyName } from "./recovery.svelte";
 import { type Notices, reason } from "./notices.svelte";
 
-/** What becomes of chats in backups that are removed from the database. */
+/** Note that backups still contain chats removed from the database. */
 export const inBackups = (chats: number): string =>
   `Backups made before still contain ${chats === 1 ? "it" : "them"} until newer ones replace them; what was kept before a restore stays until you delete it. You can delete backups in the settings.`;
 
-/** The copies of the database, and the move of the folder where all is kept. */
+/** Backups of the database, and the move of the data folder. */
 export class Backups {
-  /** The newest first; null while they are read. */
+  /** Newest first; null while loading. */
   copies = $state.raw<DatabaseCopy[] | null>(null);
-  /** What is being done, in words. */
+  /** Name of the running operation, for the user; empty if none runs. */
   busy = $state("");
-  /** The copy whose restoring or deletion is to be confirmed. */
+  /** Backup whose restoring or deletion awaits confirmation. */
   asked = $state.raw<{ copy: string; to: "restore" | "delete" } | null>(null);
-  /** Whether the move of the data folder is to be confirmed. */
+  /** Set while the move of the data folder awaits confirmation. */
   moves = $state(false);
-  /** Why the last thing did not work. */
+  /** Error of the last operation. */
   error = $state("");
 
   constructor(
     private readonly host: Host,
     private readonly notices: Notices,
-    /** Begins the page again, with what is there now, and with a note for the user. */
+    /** Reloads the page, with a note for the user. */
     private readonly reload: (note: string) => void,
   ) {}
 
@@ -32,7 +32,7 @@ export class Backups {
     this.moves = false;
     try {
       const copies = await this.host.listBackups();
-      // One that is being made brings a newer list.
+      // A backup in progress reloads the list when it is done.
       if (this.busy === "") this.copies = copies;
     } catch (error) {
       this.error = reason(error);

@@ -3,12 +3,12 @@ import { withoutBidiControls } from "../text/bidi";
 import type { Notices } from "./notices.svelte";
 
 /**
- * All chats that are not deleted, newest first. The host's events update a chat, in their order; the answer to a request may
- * come after a newer event, so it updates nothing.
+ * All chats that are not deleted, newest first. Only events from the host update a chat, in their
+ * order: the response to a request may arrive after a newer event.
  */
 export class Chats {
   list = $state.raw<ChatSummary[]>([]);
-  /** Those that are shown: a temporary chat has no title before its first message. */
+  /** Chats in the list: a temporary chat has no title before its first message. */
   readonly listed = $derived(
     this.list.filter(({ temporary, title }) => !temporary || title !== ""),
   );
@@ -38,14 +38,14 @@ export class Chats {
     return id === null ? undefined : this.#byId.get(id);
   }
 
-  /** False when the host has refused the title. */
+  /** Returns false if the host refuses the title. */
   async rename(id: number, title: string): Promise<boolean> {
     const trimmed = title.trim();
     if (trimmed === "" || trimmed === this.find(id)?.title) return true;
     return (await this.notices.guard(this.host.renameChat(id, trimmed))) !== null;
   }
 
-  /** What stands at the top is seen there: no notice says so. */
+  /** Needs no notice: the move to the top is visible. */
   async pin(chats: ChatSummary[], pinned: boolean): Promise<void> {
     await this.notices.guard(this.host.pinChats(ids(chats), pinned));
   }
@@ -54,7 +54,7 @@ export class Chats {
     return this.#change(this.host.archiveChats(ids(chats), archived));
   }
 
-  /** `folder`: null takes them out of theirs. */
+  /** Moves chats to `folder`, or out of their folders if null. */
   move(chats: ChatSummary[], folder: Folder | null): Promise<void> {
     const stays = folder && chats.every(({ pinned }) => pinned);
     const where = chats.length === 1 ? "It is still under Pinned." : "They are still under Pinned.";
@@ -80,7 +80,7 @@ export class Chats {
 
 const ids = (chats: ChatSummary[]): number[] => chats.map(({ id }) => id);
 
-/** A title must not read otherwise than it is written. */
+/** A chat whose title has no bidi controls, so that it reads as it is written. */
 export const plain = (chat: ChatSummary): ChatSummary => ({
   ...chat,
   title: withoutBidiControls(chat.title),
@@ -89,7 +89,7 @@ export const plain = (chat: ChatSummary): ChatSummary => ({
 const newestFirst = (a: ChatSummary, b: ChatSummary): number =>
   b.updatedAt - a.updatedAt || b.id - a.id;
 
-/** Two lists in order as one. */
+/** Merges two ordered lists. */
 function merged(some: ChatSummary[], others: ChatSummary[]): ChatSummary[] {
   const all: ChatSummary[] = [];
   let at = 0;

@@ -27,7 +27,7 @@ test("a chat that was written in comes first, and so does each of several", () =
   expect(chats.find(3)).toBeUndefined();
 });
 
-/** Chats that receive their events, as the application's do. */
+/** Chats that receive their events, as in the application. */
 async function listed(
   host: FakeHost,
   notices: Notices,

@@ -4,28 +4,34 @@ import type { App } from "./app.svelte";
 import { settingsPages } from "./settings-pages";
 import { showStatus } from "./status";
 
-/** What a person can have the window do, whichever way: by keys, from the command palette, or behind a slash. */
+/**
+ * An action of the window that can be run by keys, from the command palette or by a slash command.
+ */
 export type Command = {
   name: string;
-  /** Other words by which the palette finds it. */
+  /** Further search terms for the palette. */
   keywords?: string;
-  /** As the person reads it; "Ctrl" stands for ⌘ on a Mac. */
+  /** Keys as displayed; "Ctrl" stands for ⌘ on a Mac. */
   keys?: string;
-  /** Other keys for the same. */
+  /** Alternative keys. */
   also?: string;
-  /** The slash command that does the same. */
+  /** Slash command with the same effect. */
   slash?: SlashName;
-  /** `argument`: what stands behind the slash command. */
+  /** `argument`: text after the slash command. */
   run: (app: App, argument: string) => unknown;
-  /** When it can be done; always, where this is left out. `inText`: its keys could move or mark text. */
+  /**
+   * Precondition; always true if omitted. `inText`: the focus is in text that the keys could edit.
+   */
   when?: (app: App, inText: boolean) => boolean;
-  /** What a slash command says where it cannot. */
+  /** Message of a slash command whose precondition fails. */
   otherwise?: string;
-  /** Not in the palette: it has a meaning only by its keys, or behind its slash. */
+  /** Hidden from the palette: run only by its keys or its slash command. */
   unlisted?: true;
-  /** Its keys work in dialogs, too: in all of them, or when this says so. */
+  /** Its keys also work in dialogs: in all of them, or if the function returns true. */
   inDialogs?: true | ((app: App) => boolean);
-  /** The web view must not have these keys, even where they mean nothing: it may bring its own find bar. */
+  /**
+   * Its keys are kept from the web view even if they have no effect: it may open its own find bar.
+   */
   reserved?: true;
 };
 
@@ -425,7 +431,7 @@ export const commands: readonly Command[] = [
     })),
 ];
 
-/** Writes the last answer again, in one of the ways that stand behind the slash command. */
+/** Regenerates the last answer in the given way, an argument of the slash command. */
 function writeAgain(
   { conversation, thinking, mayThink, notices }: App,
   way: string,
@@ -442,7 +448,7 @@ function writeAgain(
 
 const canRun = ({ when }: Command, app: App): boolean => when?.(app, false) ?? true;
 
-/** Has the palette list the commands, and the message box run those behind a slash. */
+/** Connects the commands to the palette and the slash menu. */
 export function offerCommands(app: App): void {
   app.palette.commands = () =>
     commands

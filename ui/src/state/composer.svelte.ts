@@ -3,16 +3,21 @@ import type { Notices } from "./notices.svelte";
 import { Sequence } from "./sequence";
 
 const SAVE_AFTER_MS = 400;
-/** A text of more characters stands beside the box, which is slow with it: nobody edits it there. */
+/**
+ * Length, in characters, above which a text is shown beside the box, which would be slow with it.
+ */
 const LONG_TEXT = 20_000;
 
-/** What is written of a message: what was typed, and long texts that were pasted. */
+/** Content of a message that is being written: typed text, and long pasted texts. */
 export type Writing = { text: string; pastes: string[] };
 
-/** A message that was taken out of the box of a chat; null is the new chat. */
+/** A message taken from the box of a chat; null is the new chat. */
 export type Taken = Writing & { chat: number | null };
 
-/** A text for a box: a long one stands beside it, but for its first paragraph, which says what to do with it. */
+/**
+ * Splits a text for the box: of a long one, only its first paragraph stays, which often says what
+ * to do with it.
+ */
 export function writingOf(text: string, pastes: string[] = []): Writing {
   if (!isLong(text)) return { text, pastes };
   const [first = ""] = text.split("\n\n", 1);
@@ -24,28 +29,31 @@ export function writingOf(text: string, pastes: string[] = []): Writing {
 
 export const isLong = (text: string): boolean => text.length > LONG_TEXT;
 
-/** All of a message, as it is sent. */
+/** Full text of a message, as it is sent. */
 export function whole({ text, pastes }: Writing): string {
   return [text.trim(), ...pastes].filter((part) => part.trim() !== "").join("\n\n");
 }
 
-/** The message being written: its text, what was pasted, its thinking switch, and its draft in every chat. */
+/**
+ * The message being written: its text, pasted texts and thinking switch, and the draft of every
+ * chat.
+ */
 export class Composer {
   text = $state("");
   pastes = $state.raw<string[]>([]);
   thinking = $state(true);
-  /** Counts requests to bring the cursor here. */
+  /** Counts requests to focus the box. */
   focusRequests = $state(0);
-  /** Before the cursor comes. */
+  /** Runs before the box gets the focus. */
   onfocus: () => void = () => undefined;
   #chat: number | null = null;
   #saved = "";
   #timer: ReturnType<typeof setTimeout> | undefined;
-  /** The drafts of the chats that were left since the start: newer than what the host says of them. */
+  /** Drafts of chats left in this session, newer than those of the host. */
   readonly #drafts = new Map<number | null, Writing>();
-  /** Drafts that the host does not have: on their way to it, or refused. */
+  /** Drafts that the host has not saved: in transit or refused. */
   readonly #unsaved = new Map<number | null, Partial<Writing>>();
-  /** By chat, what is asked of the host about its draft. */
+  /** Draft requests to the host, by chat. */
   readonly #requests = new Map<number | null, Sequence>();
 
   constructor(
@@ -59,7 +67,7 @@ export class Composer {
     this.#load(null, newDraft);
   }
 
-  /** Moves to another chat, with that chat's draft; null is the new chat. */
+  /** Switches to another chat and its draft; null is the new chat. */
   move(chat: number | null, draft: Writing = { text: "", pastes: [] }): void {
     if (chat === this.#chat) return;
     void this.flush();
@@ -76,7 +84,7 @@ export class Composer {
     }, SAVE_AFTER_MS);
   }
 
-  /** Takes a long text in beside the text; false where it is short, and belongs into the box. */
+  /** Adds a long pasted text beside the box. Returns false if it is short enough for the box. */
   paste(text: string): boolean {
     if (!isLong(text)) return false;
     this.#setPastes([...this.pastes, text]);
@@ -87,7 +95,7 @@ export class Composer {
     this.#setPastes(this.pastes.toSpliced(at, 1));
   }
 
-  /** Takes the message out of the box, to be sent. Its draft is the host's to clear. */
+  /** Takes the message from the box in order to send it. The host clears its draft. */
   take(): Taken {
     clearTimeout(this.#timer);
     const taken = { chat: this.#chat, text: this.text, pastes: this.pastes };
@@ -99,24 +107,24 @@ export class Composer {
     return taken;
   }
 
-  /** The draft of a message that was taken, and is kept elsewhere now, is none any more. */
+  /** Clears the draft of a taken message that is now stored elsewhere. */
   forget({ chat, pastes }: Taken): void {
     const now = chat === this.#chat ? this.text : (this.#drafts.get(chat)?.text ?? "");
     if (now === "") void this.#save(chat, { text: "" });
     if (pastes.length > 0) void this.#save(chat, { pastes: this.#pastesOf(chat) });
   }
 
-  /** Comes when the host has all that was to be saved of a chat's draft. */
+  /** Resolves once the host has saved the draft of a chat. */
   async saved(chat: number | null): Promise<void> {
     await this.#requests.get(chat)?.done;
   }
 
-  /** What is written from now on belongs to `chat`, which the message of a new chat has made. */
+  /** Assigns the draft to `chat`, which the first message of a new chat has created. */
   settle(chat: number): void {
     const before = this.#chat;
     this.#chat = chat;
     if (before !== null || (this.text === "" && this.pastes.length === 0)) return;
-    // Written while the message was on its way: no draft of a new chat any more.
+    // Typed while the message was in transit, so no longer a draft of the new chat.
     this.#drafts.set(null, { text: "", pastes: [] });
     if (this.#saved !== "") void this.#save(null, { text: "" });
     this.#saved = "";
@@ -126,7 +134,9 @@ export class Composer {
     void this.#save(chat, { pastes: this.pastes });
   }
 
-  /** Has `request` give a chat another id. What is written in it meanwhile is saved under that one. */
+  /**
+   * Runs `request`, which gives a chat another id. Text typed meanwhile is saved under the new id.
+   */
   rename(from: number, request: () => Promise<ChatSummary | null>): Promise<ChatSummary | null> {
     if (from === this.#chat) void this.flush();
     return this.#inOrder(from, async () => {
@@ -143,7 +153,7 @@ export class Composer {
     });
   }
 
-  /** Puts a refused message back where it came from, before what was written there since. */
+  /** Returns a refused message to its box, before any text typed since. */
   putBack({ chat, text, pastes }: Taken): void {
     const here = chat === this.#chat;
     const since = here ? this.text : (this.#drafts.get(chat)?.text ?? "");
@@ -157,7 +167,7 @@ export class Composer {
     void this.#save(chat, pastes.length > 0 ? draft : { text: draft.text });
   }
 
-  /** These chats were removed: should one come back, the host knows its draft. */
+  /** Drops the drafts of removed chats: the host has them if a chat is restored. */
   forgetDrafts(chats: number[]): void {
     for (const chat of chats) this.#drafts.delete(chat);
   }
@@ -167,7 +177,7 @@ export class Composer {
     this.focusRequests += 1;
   }
 
-  /** Comes when what is written is saved. */
+  /** Resolves once the text is saved. */
   async flush(): Promise<void> {
     clearTimeout(this.#timer);
     this.#drafts.set(this.#chat, { text: this.text, pastes: this.pastes });
@@ -176,16 +186,16 @@ export class Composer {
     await this.#save(this.#chat, { text: this.text });
   }
 
-  /** Saves the drafts once more that the host has refused. */
+  /** Retries the drafts that the host has refused. */
   resave(): void {
     for (const [chat, draft] of this.#unsaved) void this.#save(chat, draft);
   }
 
-  /** Lets the model read the chat and what is finished of the message. */
+  /** Lets the model prefill the chat and the finished part of the message. */
   #readAhead(): void {
     const text = finished({ text: this.text, pastes: this.pastes });
     if (this.#chat === null && text === "") return;
-    // Nobody waits for it: what is not read ahead is read when it is sent.
+    // Errors are harmless: anything not prefilled is read after sending.
     this.host.readAhead(this.#chat, text, this.thinking).catch(() => undefined);
   }
 
@@ -193,7 +203,7 @@ export class Composer {
     return chat === this.#chat ? this.pastes : (this.#drafts.get(chat)?.pastes ?? []);
   }
 
-  /** Saved at once: it happens seldom, and a paste may be all there is of something. */
+  /** Not debounced: pastes are rare, and may hold the only copy of a text. */
   #setPastes(pastes: string[]): void {
     this.pastes = pastes;
     void this.#save(this.#chat, { pastes });
@@ -205,7 +215,7 @@ export class Composer {
     return this.#inOrder(chat, () => this.#saveNow(chat));
   }
 
-  /** Saves what the host does not have of a draft. */
+  /** Saves the unsaved parts of a draft. */
   async #saveNow(chat: number | null): Promise<void> {
     const draft = this.#unsaved.get(chat);
     if (!draft) return;
@@ -215,7 +225,7 @@ export class Composer {
       pastes === undefined || this.host.savePastes(chat, pastes),
     ]);
     if ((await this.notices.guard(saved)) === null) return;
-    // What was written meanwhile is not saved yet.
+    // Text typed meanwhile is not saved yet.
     const left = { ...this.#unsaved.get(chat) };
     if (left.text === text) delete left.text;
     if (left.pastes === pastes) delete left.pastes;
@@ -231,7 +241,7 @@ export class Composer {
 
   #load(chat: number | null, draft: Writing): void {
     this.#chat = chat;
-    // Earlier versions let a box hold anything.
+    // Earlier versions allowed a text of any length in the box.
     const { text, pastes } = writingOf(draft.text, draft.pastes);
     this.#saved = text;
     this.text = text;
@@ -240,8 +250,10 @@ export class Composer {
   }
 }
 
-/** The start of a message that what is typed next does not change: without a last word that may go on, and what was
- *  pasted behind it. */
+/**
+ * Prefix of the message that further typing cannot change: it excludes an unfinished last word and
+ * the pasted texts after it.
+ */
 function finished({ text, pastes }: Writing): string {
   const end = text.search(/[^\s.:?!]*$/);
   return end < text.length ? text.slice(0, end) : whole({ text, pastes });

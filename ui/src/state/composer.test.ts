@@ -40,7 +40,7 @@ test("the chat and all but the last word are read ahead after a pause", async ()
   expect(ahead().slice(1)).toEqual([["readAhead", 7, "", true]]);
   await vi.advanceTimersByTimeAsync(200);
   expect(ahead().slice(2)).toEqual([["readAhead", 7, "Where are my ", false]]);
-  // What is sent is not read ahead.
+  // A message that is sent is not prefilled.
   composer.write("Where are they?");
   composer.take();
   await vi.advanceTimersByTimeAsync(1000);
@@ -261,7 +261,7 @@ test("what was typed while a refused draft was on its way is saved, too", async 
   expect(drafts().at(-1)).toEqual(["saveDraft", null, "Hello there"]);
 });
 
-/** Has the host take a while before it takes up a draft, a shorter one each time. */
+/** Delays the saving of drafts, each by less than the one before. */
 function slowDrafts(host: FakeHost): void {
   const save = host.saveDraft.bind(host);
   let waits = 300;

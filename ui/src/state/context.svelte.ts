@@ -3,29 +3,29 @@ import { count, tokens } from "../text/figures";
 import type { Conversation } from "./conversation.svelte";
 import type { Model } from "./model.svelte";
 
-/** A pause in typing after which is counted. */
+/** Debounce delay of the count. */
 const COUNT_AFTER_MS = 150;
-/** Chats whose last counts are kept. */
+/** Limit of chats whose last counts are cached. */
 const KEPT = 50;
-/** Long texts whose counts are kept: each may have megabytes. */
+/** Limit of long texts whose counts are cached: each may have megabytes. */
 const KEPT_TEXTS = 10;
-/** Of what the model can read, the share in use from which on the window says so. */
+/** Share of the longest prompt at which the window shows a warning. */
 const NEARLY_FULL = 0.8;
 
-/** A part of what the context is filled with. */
+/** A segment of the context gauge. */
 export type ContextPart = {
   key: "instructions" | "chat" | "thinking" | "pasted" | "message" | "answer" | "free";
   label: string;
   tokens: number;
 };
 
-/** What is said above the composer. */
+/** Notice above the composer. */
 export type ContextNotice =
   | { kind: "too-long"; needed: number; room: number }
   | { kind: "leaves-out"; messages: number }
   | { kind: "nearly-full"; percent: number };
 
-/** What the next prompt is made of. */
+/** Input of the next prompt. */
 export type CountRequest = {
   chat: number | null;
   text: string;
@@ -33,16 +33,19 @@ export type CountRequest = {
   thinking: boolean;
 };
 
-/** How full the model's context is: counted by the host, and by the pace of an answer while that is written. */
+/**
+ * Use of the model's context: counted by the host, and extrapolated while an answer is being
+ * written.
+ */
 export class Context {
-  /** The last counts of chats: where there is no model to count, they are still shown. */
+  /** Last counts by chat, which are shown even if no model can count. */
   #known = $state.raw<ReadonlyMap<number | null, ContextUsage>>(new Map());
-  /** Tokens of the texts that were pasted. */
+  /** Tokens by pasted text. */
   #texts = $state.raw<ReadonlyMap<string, number>>(new Map());
-  /** What was put aside, by chat. */
+  /** Dismissed notices by chat. */
   #dismissed = $state.raw<ReadonlyMap<number | null, ContextNotice["kind"]>>(new Map());
   #timer: ReturnType<typeof setTimeout> | undefined;
-  /** What is counted when that has passed. */
+  /** Input of the debounced count. */
   #pending: CountRequest | null = null;
   #asked = 0;
 
@@ -53,13 +56,13 @@ export class Context {
   ) {}
 
   readonly usage = $derived.by(() => this.#known.get(this.conversation.chat) ?? null);
-  /** Tokens of the answer that is being written that came after the count. */
+  /** Tokens written since the last count. */
   readonly #grown = $derived.by(() => {
     const { last } = this.conversation;
     if (!this.usage || !last?.writing || !last.pace) return 0;
     return Math.max(0, last.pace.tokens - (this.usage.written ?? 0));
   });
-  /** What the chat takes without what is written of the next message. */
+  /** Tokens of the chat without the next message. */
   readonly #ofChat = $derived.by(() => {
     const { usage } = this;
     return usage ? usage.instructions + usage.chat + usage.thinking + this.#grown : 0;
@@ -67,14 +70,14 @@ export class Context {
   readonly used = $derived.by(() =>
     this.usage ? this.#ofChat + this.usage.pasted + this.usage.message : 0,
   );
-  /** The longest prompt. */
+  /** Longest prompt, in tokens. */
   readonly room = $derived.by(() => (this.usage ? this.usage.context - this.usage.reserved : 0));
   readonly share = $derived.by(() =>
     this.usage ? Math.min(this.used / this.usage.context, 1) : 0,
   );
-  /** Soon something has to be left out. */
+  /** True if messages will soon be left out. */
   readonly nearlyFull = $derived.by(() => this.used >= NEARLY_FULL * this.room && this.used > 0);
-  /** What need not be read for the next answer. */
+  /** Tokens of the next prompt that are already in the KV cache. */
   readonly cached = $derived.by(() =>
     this.usage ? Math.min(this.usage.cached + this.#grown, this.used) : 0,
   );
@@ -101,7 +104,7 @@ export class Context {
     ];
   });
 
-  /** What a person should know before the next message, unless they have put it aside. */
+  /** Notice to show before the next message, unless it was dismissed. */
   readonly notice = $derived.by((): ContextNotice | null => {
     const notice = this.#due;
     if (notice === null || notice.kind === "too-long") return notice;
@@ -122,29 +125,29 @@ export class Context {
     if (share < NEARLY_FULL) return null;
     return { kind: "nearly-full", percent: Math.min(100, Math.round(share * 100)) };
   });
-  /** Messages that the last answer was not given. */
+  /** Number of messages that were left out of the last prompt. */
   readonly #leftOut = $derived.by(() => this.conversation.lastAnswer?.omitted?.messages ?? 0);
 
   readonly tooLong = $derived.by(() => this.#due?.kind === "too-long");
 
-  /** Whether the next message is longer than the model can read, by a count of all of it. */
+  /** Counts the next message, and returns true if it is too long for the model. */
   async refuses(): Promise<boolean> {
     await this.#countPending();
     return this.tooLong;
   }
 
-  /** Puts the notice aside, until there is something worse to say. */
+  /** Dismisses the notice until a more severe one is due. */
   dismiss(): void {
     const { notice } = this;
     if (notice) this.#setDismissed(notice.kind);
   }
 
-  /** Tokens of a text, where they were counted. */
+  /** Tokens of a text, or null if it is not counted yet. */
   tokensOf(text: string): number | null {
     return this.#texts.get(text) ?? null;
   }
 
-  /** Has the tokens of long texts counted. */
+  /** Counts the tokens of long texts. */
   async measure(texts: string[]): Promise<void> {
     const uncounted = texts.filter((text) => !this.#texts.has(text));
     if (uncounted.length === 0) return;
@@ -154,14 +157,14 @@ export class Context {
     this.#texts = new Map([...[...this.#texts].slice(-KEPT_TEXTS), ...counted]);
   }
 
-  /** Has it counted what the next prompt is made of, once nothing has changed for a moment. */
+  /** Counts the next prompt, debounced. */
   count(what: CountRequest): void {
     clearTimeout(this.#timer);
     this.#pending = what;
     this.#timer = setTimeout(() => void this.#countPending(), COUNT_AFTER_MS);
   }
 
-  /** Why all cannot be read again; null: it can. */
+  /** Reason why the whole chat cannot be reread, or null if it can. */
   async refusal(): Promise<string | null> {
     await this.#countPending();
     const { usage } = this;
@@ -186,7 +189,7 @@ export class Context {
       if (usage) this.#put(chat, usage);
       if (asked === this.#asked) this.#forgetDismissed();
     } catch {
-      // The chat may be gone by now; nobody waits for a figure.
+      // The chat may have been removed. A figure is not worth an error.
     }
   }
 
@@ -195,7 +198,7 @@ export class Context {
     this.#known = new Map([...others, [chat, usage]]);
   }
 
-  /** Where there is room again, the next warning is a new one. */
+  /** Re-enables warnings once there is room again. */
   #forgetDismissed(): void {
     if (this.#due === null && !this.conversation.writing) this.#setDismissed(undefined);
   }

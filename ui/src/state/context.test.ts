@@ -7,7 +7,7 @@ import { start } from "./started.fixture";
 beforeEach(() => vi.useFakeTimers());
 afterEach(() => vi.useRealTimers());
 
-/** As the gauge does whenever something changes. */
+/** Requests a count, as the gauge does after each change. */
 function beginToCount(app: App): void {
   const { text, pastes } = app.composer;
   app.context.count({ chat: app.conversation.chat, text, pastes, thinking: app.thinking });
@@ -18,7 +18,7 @@ async function count(app: App): Promise<void> {
   await vi.advanceTimersByTimeAsync(200);
 }
 
-/** An open chat, with a model of a small context. */
+/** Opens a chat, with a model of a small context. */
 async function small(contextLength: number, script: Script = {}): Promise<App> {
   const model = ready({ ...big, contextLength });
   const { app } = await start({ model, rate: 4000, ...script });
@@ -127,7 +127,7 @@ test("an answer that was not given all says where the model began to read, and a
   const answer = conversation.lastAnswer;
   expect(answer?.omitted?.messages).toBe(2);
   expect(conversation.reading).toEqual({ message: 2, thinking: 2 });
-  // It does not wait for a pause.
+  // Not debounced.
   beginToCount(app);
   expect(await app.context.refusal()).toMatch(
     /^That needs [\d,]+ tokens; there is room for 443\.$/u,

@@ -16,43 +16,45 @@ import { Visit } from "./visit";
 
 type ChatEvent = Extract<HostEvent, { type: "stage" | "delta" | "ended" | "chatChanged" }>;
 
-/** The chat that is open: its shown branch, and what a person can do with it. */
+/** The open chat: its visible branch, and the actions on it. */
 export class Conversation {
-  /** The open chat; null for a new one that has no message yet. */
+  /** Open chat, or null for a new one without messages. */
   chat = $state<number | null>(null);
   entries = $state.raw<Entry[]>([]);
-  /** An answer is being written in this chat, on the branch that is shown or on another one. */
+  /** Set while an answer is being written in this chat, even on a hidden branch. */
   writing = $state(false);
-  /** What was chosen for the chat to be answered with; null: nothing was. */
+  /** Preset of the chat; null if none was chosen. */
   preset = $state.raw<ChatPreset | null>(null);
-  /** A request that changes the branch is under way. */
+  /** Set while a request changes the branch. */
   busy = $state(false);
-  /** Comes when the request that was begun last is over. */
+  /** Resolves after the last request. */
   shown: Promise<unknown> = Promise.resolve();
-  /** The message whose text is open for editing. */
+  /** Message that is being edited. */
   editing = $state<number | null>(null);
-  /** The question that was asked last while the chat was open: it rises to the top of the view. */
+  /** Last question asked while the chat is open. It scrolls to the top of the viewport. */
   asked = $state<number | null>(null);
-  /** The message that a search led to, and the words that were looked for, until they have been seen. */
+  /** Message of a search hit and the terms to highlight, until they have been seen. */
   sought = $state<number | null>(null);
   soughtTerms: Term[] = [];
-  /** What is written of messages that are being edited, kept while another chat is looked at. */
+  /** Unsaved edits of messages, kept while another chat is open. */
   readonly edits = new Map<number, Writing>();
-  /** Where the view stood in the chats that were left; a chat that was left at its end is not here. */
+  /** Scroll positions of chats left in this session, without those that were at the end. */
   readonly places = new Map<number, { id: number; offset: number }>();
-  /** The stay with the chat that is open, or is being opened. */
+  /** Stay in the chat that is open or being opened. */
   visit = new Visit(null);
   #early: ChatEvent[] = [];
-  /** Chats whose answer was asked to stop, until it has ended. */
+  /** Chats with a stop request for an answer that has not ended. */
   readonly #stopping = new Set<number>();
 
   readonly last = $derived(this.entries.at(-1));
-  /** The model thinks before the answer that is shown last. */
+  /** True while the model thinks before the last visible answer. */
   readonly pondering = $derived(this.last?.pondering ?? false);
   readonly lastQuestion = $derived(this.entries.findLast((entry) => entry.role === "user"));
   readonly lastAnswer = $derived(this.entries.findLast((entry) => entry.role === "assistant"));
-  /** Where the model began to read for the last answer: the places of the first message, and of the first one with its
-   *  thinking. Null: it was given all, or will be. */
+  /**
+   * Start of the model's input for the last answer: index of the first message, and of the first
+   * one with its thinking. Null if nothing was left out.
+   */
   readonly reading = $derived.by((): { message: number; thinking: number } | null => {
     const from = this.lastAnswer?.readFrom;
     if (!from || from.again) return null;
@@ -79,7 +81,9 @@ export class Conversation {
     this.#empty();
   }
 
-  /** Takes away what is shown or on its way of chats that were removed. True where one of them was open. */
+  /**
+   * Discards everything shown or in transit of removed chats. Returns true if one of them was open.
+   */
   lose(chats: number[]): boolean {
     const { visit } = this;
     const wasOpen = this.chat !== null && chats.includes(this.chat);
@@ -106,7 +110,10 @@ export class Conversation {
     this.visit = new Visit(chat);
   }
 
-  /** Opens a chat, at `message` when a search for `query` led there; its draft, or null when it did not open. */
+  /**
+   * Opens a chat, at `message` if a search for `query` led there. Resolves to its draft, or to null
+   * on failure.
+   */
   async open(chat: number, message: number | null = null, query = ""): Promise<Draft | null> {
     this.sought = null;
     this.#begin(chat);
@@ -120,7 +127,7 @@ export class Conversation {
     });
     if (!view) return null;
     this.soughtTerms = terms(query);
-    // What was found may lie in a fold.
+    // The hit may be in collapsed text.
     const entry = this.entries.find((each) => each.id === message);
     if (entry && this.soughtTerms.length > 0) {
       entry.unfold(places(entry.text, this.soughtTerms).length > 0 ? "whole" : "thinking");
@@ -129,7 +136,7 @@ export class Conversation {
     return view.draft;
   }
 
-  /** Brings the message into view from which on the model has read. */
+  /** Scrolls to the first message in the model's input. */
   async showReading(): Promise<void> {
     const { reading } = this;
     const first = reading && this.entries[reading.message || reading.thinking];
@@ -140,18 +147,18 @@ export class Conversation {
     this.sought = first.id;
   }
 
-  /** Has the next answer read again what was left out. */
+  /** Includes the messages left out in the next prompt. */
   readAgain(entry: Entry): Promise<boolean> {
     return this.#act(() => this.host.readAgain(entry.id));
   }
 
-  /** Begins a new chat with a summary of this one; null when it was refused. */
+  /** Starts a new chat with a summary of this one; null if refused. */
   startSummary(): Promise<number | null> {
     const { chat } = this;
     return chat === null ? Promise.resolve(null) : this.#ask(() => this.host.startSummary(chat));
   }
 
-  /** The chat that the message was sent to, once `before` is over; null when it was refused. */
+  /** Sends a message after `before`. Resolves to its chat, or to null if refused. */
   send(text: string, thinking: boolean, before?: Promise<unknown>): Promise<number | null> {
     const { chat } = this;
     return this.#ask(async () => {
@@ -160,22 +167,22 @@ export class Conversation {
     });
   }
 
-  /** Sends a message that has waited in this chat; false when it was refused. */
+  /** Sends a queued message of this chat; false if refused. */
   async sendQueued(request: () => Promise<ChatView>): Promise<boolean> {
     return (await this.#ask(request)) !== null;
   }
 
-  /** Another answer beside this one, of a length that is wished for. */
+  /** Generates an alternative answer, of the given length. */
   regenerate(entry: Entry, thinking: boolean, length: LengthWish | null = null): Promise<boolean> {
     return this.#act(() => this.host.regenerate(entry.id, thinking, length));
   }
 
-  /** Deletes a message with what follows it; false when it was refused. */
+  /** Deletes a message and its descendants; false if refused. */
   async delete(entry: Entry): Promise<boolean> {
     return (await this.#ask(() => this.host.deleteMessage(entry.id), false)) !== null;
   }
 
-  /** Has the answer begin that is still being thought about. */
+  /** Ends the thinking so that the answer begins. */
   async answerNow(): Promise<void> {
     if (this.chat === null || !this.pondering) return;
     await this.notices.guard(this.host.answerNow(this.chat));
@@ -185,7 +192,7 @@ export class Conversation {
     return this.#act(() => this.host.continueAnswer(entry.id));
   }
 
-  /** `answer`: the edited question is answered, with thinking or without. */
+  /** Edits a question. `answer`: answers it, with thinking (true) or without; null: does not. */
   edit(entry: Entry, text: string, answer: boolean | null): Promise<boolean> {
     return this.#act(async () => {
       const view = await this.host.editMessage(entry.id, text, answer);
@@ -194,14 +201,14 @@ export class Conversation {
     }, answer !== null);
   }
 
-  /** Shows the version `step` places after this one. */
+  /** Shows the sibling `step` places after this one. */
   turn(entry: Entry, step: 1 | -1): Promise<boolean> {
     const sibling = entry.siblings[entry.siblings.indexOf(entry.id) + step];
     if (sibling === undefined) return Promise.resolve(false);
     return this.#act(() => this.host.showSibling(sibling));
   }
 
-  /** False where it was refused. */
+  /** Returns false if refused. */
   async stop(): Promise<boolean> {
     const { chat } = this;
     if (chat === null || !this.writing) return true;
@@ -211,7 +218,7 @@ export class Conversation {
     return stopped !== null;
   }
 
-  /** The answer in this chat was asked to stop, and has not ended. */
+  /** Checks if the answer in this chat has a pending stop request. */
   isStopping(chat: number): boolean {
     return this.#stopping.has(chat);
   }
@@ -232,7 +239,7 @@ export class Conversation {
         entry.enter(event.stage);
         break;
       case "delta":
-        // After a request that is under way it is received again.
+        // A pending request brings it anyway.
         if (!entry.append(event) && !this.busy) {
           void this.#show(() => this.host.openChat(event.chat));
         }
@@ -243,7 +250,7 @@ export class Conversation {
     }
   }
 
-  /** The chat in which the host has done what was asked, shown or not; null when it was refused. */
+  /** Runs a request. Resolves to the chat that it changed, shown or not, or to null if refused. */
   async #ask(request: () => Promise<ChatView>, asks = true): Promise<number | null> {
     let chat: number | null = null;
     await this.#act(async () => {
@@ -254,14 +261,14 @@ export class Conversation {
     return chat;
   }
 
-  /** `asks`: the request asks a new question. */
+  /** `asks`: the request adds a question. */
   async #act(request: () => Promise<ChatView>, asks = false): Promise<boolean> {
     if (this.busy) return false;
     this.sought = null;
     return (await this.#show(request, asks)) !== null;
   }
 
-  /** Shows the branch that `request` answers with, unless the person has moved on meanwhile. */
+  /** Shows the branch in the response, unless the user has moved on meanwhile. */
   #show(request: () => Promise<ChatView>, asks = false): Promise<ChatView | null> {
     const shown = this.#request(request, asks);
     this.shown = shown;
@@ -276,7 +283,7 @@ export class Conversation {
     this.#early = [];
     let view = await this.notices.guard(request());
     if (isOver()) return null;
-    // What follows a message that is not shown here is of another branch.
+    // A parent that is not shown means another branch.
     if (view && view.after !== null && this.#upTo(view.after).length === 0) {
       view = await this.notices.guard(this.host.openChat(view.chat.id));
       if (isOver()) return null;
@@ -292,23 +299,23 @@ export class Conversation {
     this.writing = view.chat.writing;
     const kept = view.after === null ? [] : this.#upTo(view.after);
     this.entries = [...kept, ...this.#merge(view.messages)];
-    // Whatever has become of its answer meanwhile: it may have failed at once.
+    // Regardless of the answer's state: it may have failed at once.
     if (asks || (moved && this.writing)) this.asked = this.lastQuestion?.id ?? null;
     else if (moved) this.asked = null;
     if (!this.entries.some((entry) => entry.id === this.editing)) {
       this.editing = this.entries.find((entry) => this.edits.has(entry.id))?.id ?? null;
     }
-    // Events may overtake the answer that introduces their message.
+    // Events may arrive before the response that introduces their message.
     for (const event of this.#early.splice(0)) this.receive(event);
     return view;
   }
 
-  /** The entries up to this message; none where it is not shown. */
+  /** Entries up to this message; none if it is not shown. */
   #upTo(message: number): Entry[] {
     return this.entries.slice(0, this.entries.findIndex(({ id }) => id === message) + 1);
   }
 
-  /** Keeps the entries that stay, so that what the person unfolded stays unfolded. */
+  /** Reuses the entries that remain, so that their expanded parts stay expanded. */
   #merge(messages: Message[]): Entry[] {
     const known = new Map(this.entries.map((entry) => [entry.id, entry]));
     return messages.map((message) => {

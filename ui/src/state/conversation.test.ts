@@ -42,7 +42,7 @@ test("a message is sent, thought about, answered and ended", async () => {
   expect(conversation.writing).toBe(false);
 });
 
-/** The last message that is shown. */
+/** Last visible message. */
 function lastOf({ last }: Conversation): Entry {
   if (!last) throw new Error("no messages");
   return last;
@@ -371,7 +371,7 @@ test("a request changes the entries behind the message that it is about, and no 
   expect(conversation.entries[0]).toBe(question);
   expect(absorbed).not.toHaveBeenCalled();
   await untilDone();
-  // Of a branch that is not shown here the whole is asked for.
+  // A message of a hidden branch reloads the chat.
   const second = lastOf(conversation);
   const opened = vi.spyOn(host, "openChat");
   conversation.entries = [];

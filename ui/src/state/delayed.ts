@@ -1,6 +1,6 @@
 import { Sequence } from "./sequence";
 
-/** Does what it was given last, a moment after the last call or as soon as it is asked to. */
+/** Debounces an action: runs the last one a moment after the last call, or on `flush`. */
 export class Delayed {
   #timer: ReturnType<typeof setTimeout> | undefined;
   #act: (() => Promise<unknown>) | null = null;
@@ -14,7 +14,7 @@ export class Delayed {
     this.#timer = setTimeout(() => void this.flush(), this.afterMs);
   }
 
-  /** Comes when all is done. */
+  /** Resolves once the pending action is done. */
   async flush(): Promise<void> {
     clearTimeout(this.#timer);
     const act = this.#act;

@@ -3,7 +3,7 @@ import { remedy } from "./failures";
 
 const ASK_AFTER_MS = 3000;
 
-/** Whether the disk is full: from the first failure that says so until the host can write again. */
+/** Tracks a full disk, from the first error until a write succeeds. */
 export class Disk {
   full = $state(false);
 
@@ -12,7 +12,7 @@ export class Disk {
     private readonly onroom: () => void,
   ) {}
 
-  /** Reports a failure; true where it is shown here, for as long as it lasts. */
+  /** Reports a failure. Returns true if the disk notice covers it. */
   report(error: Failure | null): boolean {
     if (error === null || remedy(error.code) !== "make-room") return false;
     if (!this.full) {

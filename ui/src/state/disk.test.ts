@@ -8,7 +8,7 @@ afterEach(() => vi.useRealTimers());
 
 const full: Failure = { code: "disk-full", message: "The disk is full." };
 
-/** An app on a full disk, and the drafts that are saved all the same. */
+/** Starts an app on a full disk, and collects the drafts that are saved nevertheless. */
 async function onFullDisk(): Promise<{ app: App; host: FakeHost; drafts: () => unknown[] }> {
   const host = new FakeHost();
   host.full = true;

@@ -1,15 +1,15 @@
 import type { DownloadState } from "../host/host";
 import { size, timeLeft } from "../text/figures";
 
-/** The share of a download that is here, or of its file that is verified, from 0 to 1; null where it is unknown. */
+/** Progress of a download, or of its verification, from 0 to 1; null if unknown. */
 export function share({ done, total }: DownloadState): number | null {
   return total === null || total === 0 ? null : Math.min(1, done / total);
 }
 
-/** A share in whole percent; 100 % only of what is whole. */
+/** Whole percent, rounded down: 100 % means complete. */
 export const percentOf = (share: number): string => `${Math.floor(share * 100)} %`;
 
-/** How far a download is: 412 MB of 1.9 GB · 8.2 MB/s · 3 min left. */
+/** Progress as text: 412 MB of 1.9 GB · 8.2 MB/s · 3 min left. */
 export function progressWords(download: DownloadState): string {
   const here = share(download);
   const amount = [size(download.done), download.total !== null && `of ${size(download.total)}`]
@@ -36,7 +36,7 @@ export function progressWords(download: DownloadState): string {
   }
 }
 
-/** The state of a download in the least room: 42 %, paused. */
+/** Shortest form of the state: 42 %, paused. */
 export function shortWords(download: DownloadState): string {
   const here = share(download);
   switch (download.state) {
@@ -52,7 +52,10 @@ export function shortWords(download: DownloadState): string {
   }
 }
 
-/** What is read aloud when `download` of `name` follows on `before`: each change of its state, and each quarter. */
+/**
+ * Announcement when the state of `download` follows `before`: on each change of state, and each
+ * quarter.
+ */
 export function spokenWords(
   name: string,
   before: DownloadState | null,

@@ -1,6 +1,6 @@
 import type { Message } from "../host/host";
 
-/** How a message ended, where it did not simply end. */
+/** Note on how a message ended, or null if it ended normally. */
 export function endWords({
   state,
   text,

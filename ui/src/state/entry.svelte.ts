@@ -19,18 +19,18 @@ type Delta = {
   tokensPerSecond: number;
 };
 
-/** What of a message can be unfolded: its thinking, the figures of an answer, a long question. */
+/** Collapsible parts of a message: its thinking, the figures of an answer, a long question. */
 export type Fold = "thinking" | "figures" | "whole";
 
-/** One message as the window shows it; an answer grows in place while it is being written. */
+/** A message as the window shows it. An answer grows in place while it is being written. */
 export class Entry {
   readonly id: number;
   readonly role: Role;
   readonly createdAt: number;
   readonly thinks: boolean;
-  /** How long it was asked to be. */
+  /** Requested length of the answer. */
   readonly length: LengthWish | null;
-  /** The topic of the guide that the text is taken from; null where a model wrote it. */
+  /** Topic of the guide that the text comes from; null if a model wrote it. */
   guide = $state<string | null>(null);
   text = $state("");
   thinking = $state("");
@@ -38,19 +38,19 @@ export class Entry {
   state = $state<MessageState>("done");
   stats = $state.raw<AnswerStats | null>(null);
   error = $state.raw<Failure | null>(null);
-  /** What the model was not given, for want of context. */
+  /** Messages left out of the prompt because the context was full. */
   omitted = $state.raw<Omitted | null>(null);
-  /** Where the model began to read for it. */
+  /** Start of the model's input for this answer. */
   readFrom = $state.raw<ReadFrom | null>(null);
   siblings = $state.raw<number[]>([]);
   stage = $state.raw<Stage>({ name: "waiting" });
   /** Tokens of the prompt, once it is read. */
   promptTokens = $state<number | null>(null);
-  /** Tokens so far and their rate, while writing. */
+  /** Tokens so far and per second, while writing. */
   pace = $state.raw<{ tokens: number; perSecond: number } | null>(null);
-  /** When thinking began, in milliseconds since the epoch; null before. */
+  /** Start of thinking, in milliseconds since the epoch; null before. */
   thinkingSince = $state<number | null>(null);
-  /** What the person has unfolded. It is kept here, as what is far from the view is not drawn. */
+  /** Expanded parts. Kept here because messages far from the viewport are not rendered. */
   #unfolded = $state.raw<readonly Fold[]>([]);
   #seq = 0;
   readonly #remedy = $derived.by(() => this.error && remedy(this.error.code));
@@ -65,14 +65,14 @@ export class Entry {
   }
 
   readonly writing = $derived(this.state === "writing");
-  /** Continue can add to it. */
+  /** True if "Continue" can extend the answer. */
   readonly canGoOn = $derived.by(
     () => this.guide === null && !this.isTooLong && this.#remedy !== "more-context",
   );
-  /** What the person asked has no room in the model's context. */
+  /** True if the question exceeds the model's context. */
   readonly isTooLong = $derived.by(() => this.#remedy === "shorten");
   readonly pondering = $derived(this.writing && this.stage.name === "thinking");
-  /** This version's place among its siblings, from 1. */
+  /** Number of this version among its siblings, from 1. */
   readonly place = $derived.by(() => this.siblings.indexOf(this.id) + 1);
 
   isUnfolded(fold: Fold): boolean {
@@ -89,7 +89,7 @@ export class Entry {
       : [...this.#unfolded, fold];
   }
 
-  /** Takes over what the host knows of this message. */
+  /** Copies the host's state of this message. */
   absorb(message: Message): void {
     this.guide = message.guide;
     this.text = message.text;
@@ -106,7 +106,7 @@ export class Entry {
     if (message.state !== "writing") return;
     if (this.text !== "") this.stage = { name: "writing" };
     else if (this.thinking !== "") {
-      // The time so far goes on from here.
+      // The clock continues from the time so far.
       this.thinkingSince = Date.now() - (message.thinkingMs ?? 0);
       this.thinkingMs = null;
       this.stage = { name: "thinking" };
@@ -122,7 +122,7 @@ export class Entry {
     }
   }
 
-  /** Appends a delta; false when one before it is missing. A delta that is already here changes nothing. */
+  /** Appends a delta, idempotently. Returns false if an earlier one is missing. */
   append(delta: Delta): boolean {
     if (delta.seq <= this.#seq) return true;
     if (delta.seq !== this.#seq + 1) return false;

@@ -5,7 +5,7 @@ import { Entry } from "./entry.svelte";
 beforeEach(() => vi.useFakeTimers());
 afterEach(() => vi.useRealTimers());
 
-/** An answer that has thought for two seconds so far. */
+/** An answer with two seconds of thinking so far. */
 const thought: Message = {
   id: 1,
   parent: null,

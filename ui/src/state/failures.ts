@@ -1,10 +1,10 @@
 import type { FailureCode } from "../host/host";
 
-/** What the window offers after a failure, beside its sentence. */
+/** Action that the window offers next to an error message. */
 export type Remedy =
   "open-again" | "find-file" | "open-another" | "shorten" | "more-context" | "make-room";
 
-/** The one place that acts on the code of a failure. */
+/** Maps the code of a failure to its action, in this place alone. */
 export function remedy(code: FailureCode): Remedy | null {
   switch (code) {
     case "crashed":

@@ -4,32 +4,35 @@ import { ShownText } from "../text/shown";
 import type { Conversation } from "./conversation.svelte";
 import type { Entry } from "./entry.svelte";
 
-/** So long the messages are read without a pause. */
+/** Time slice for reading messages without yielding to the event loop. */
 const SLICE_MS = 8;
-/** How soon an answer that grows is counted again. */
+/** Throttle interval for recounting a growing answer. */
 const UPDATE_MS = 300;
 
-/** A match: the message, and which of its matches it is, from 0; the first of them are in its thoughts. */
+/**
+ * A match: its message and its index there, from 0. The first `inThoughts` matches are in the
+ * thinking.
+ */
 export type Match = { entry: number; nth: number; inThoughts: number };
 
 /**
- * Finds words in the open chat: in every message of the shown branch as it is shown, drawn or not. Thoughts count, as
- * in the search over all chats, and are unfolded where a match in them is gone to.
+ * Finds text in the open chat, in every message of the visible branch, rendered or not. Thinking is
+ * included, as in the search over all chats, and is expanded when the current match is in it.
  */
 export class Find {
   shown = $state(false);
   query = $state("");
   focusRequests = $state(0);
-  /** How many matches there are, and the place of the current one among them, from 1; 0: there is none. */
+  /** Number of matches, and the number of the current one, from 1; 0 if there is none. */
   total = $state(0);
   at = $state(0);
   searching = $state(false);
   current = $state.raw<Match | null>(null);
-  /** Counts the matches that were gone to. */
+  /** Counts the moves to a match. */
   moves = $state(0);
-  /** What is said of what the person did last. */
+  /** Announcement after the last action. */
   spoken = $state("");
-  /** The message at which the view stands. */
+  /** Message at the top of the viewport. */
   top: () => number | null = () => null;
   #texts = new WeakMap<Entry, ShownText>();
   #counts: number[] = [];
@@ -48,7 +51,7 @@ export class Find {
       : `${count(this.at)} of ${count(this.total)}`;
   });
 
-  /** Opens the find bar, or goes back to it. */
+  /** Opens the find bar, or focuses it. */
   open(): void {
     this.shown = true;
     this.focusRequests += 1;
@@ -66,7 +69,7 @@ export class Find {
     this.#publish();
   }
 
-  /** Finds other words, and goes to the first of them from here on. */
+  /** Finds a new query, and goes to the first match from here on. */
   ask(query: string): void {
     const { pattern, current } = this;
     const entry = this.conversation.entries.find(({ id }) => id === current?.entry);
@@ -77,12 +80,12 @@ export class Find {
     void this.#search({ entry: entry?.id ?? this.top(), offset });
   }
 
-  /** Finds the same words again, where the messages are others; goes nowhere. */
+  /** Repeats the search after the messages have changed, without a move. */
   again(): Promise<void> {
     return this.#search(null);
   }
 
-  /** An answer grows: counts it again in a moment. */
+  /** Recounts a growing answer, throttled. */
   grown(): void {
     this.#due ??= setTimeout(() => {
       this.#due = undefined;
@@ -90,7 +93,7 @@ export class Find {
     }, UPDATE_MS);
   }
 
-  /** Goes to the match before or after the current one, and round at the ends. */
+  /** Goes to the previous or next match, and wraps around at the ends. */
   step(step: 1 | -1): void {
     if (!this.shown) {
       this.open();
@@ -125,7 +128,7 @@ export class Find {
   }
 
   /**
-   * Counts the matches, in slices, so that the page stays alive; `from`: where the first match to go to is looked for.
+   * Counts the matches in time slices. `from`: position from which to look for the match to go to.
    */
   async #search(from: { entry: number | null; offset: number } | null): Promise<void> {
     const run = ++this.#run;
@@ -147,7 +150,7 @@ export class Find {
     this.searching = true;
     let end = performance.now() + SLICE_MS;
     const isLate = (): boolean => performance.now() >= end;
-    /** Lets the page live; false where something else is looked for meanwhile. */
+    /** Yields to the event loop. Returns false if another search has started meanwhile. */
     const pause = async (): Promise<boolean> => {
       await new Promise((resolve) => setTimeout(resolve));
       end = performance.now() + SLICE_MS;
@@ -157,7 +160,7 @@ export class Find {
     for (let step = 0; step < count; step++) {
       const at = (first + step) % count;
       const entry = entries[at];
-      // What is being edited is in a field of its own.
+      // The text of a message that is being edited is in its own field.
       if (!entry || entry.id === editing) continue;
       const text = this.#textOf(entry);
       while (!text.read(entry)) if (isLate() && !(await pause())) return;
@@ -166,7 +169,7 @@ export class Find {
       const nth = step === 0 && from ? text.countBefore(pattern, from.offset) : 0;
       if (going && nth < matches) {
         going = false;
-        // What is drawn there takes a task of its own.
+        // Rendering that message needs a task of its own.
         if (!(await pause())) return;
         this.#go(entry, nth);
         if (!(await pause())) return;
@@ -180,7 +183,7 @@ export class Find {
     if (from) this.#say();
   }
 
-  /** Counts the last message again, which is the one that can grow. */
+  /** Recounts the last message, which is the only one that can grow. */
   #recount(): void {
     const { entries, editing } = this.conversation;
     const entry = entries.at(-1);
@@ -192,7 +195,7 @@ export class Find {
     if (!entry || !pattern || entry.id === editing) return;
     const text = this.#textOf(entry);
     if (!text.read(entry)) {
-      // A long answer that has ended is read again, a window at a time.
+      // A long answer is reread in windows once it is complete.
       void this.again();
       return;
     }

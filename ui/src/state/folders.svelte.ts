@@ -2,7 +2,7 @@ import type { ChatSummary, Folder, Host } from "../host/host";
 import { withoutBidiControls } from "../text/bidi";
 import type { Notices } from "./notices.svelte";
 
-/** The folders in the person's order. They change by the host's events. */
+/** Folders in the user's order, updated by events of the host. */
 export class Folders {
   list = $state.raw<Folder[]>([]);
 
@@ -19,7 +19,7 @@ export class Folders {
     return this.list.find((folder) => folder.id === id);
   }
 
-  /** Creates a folder for some chats; its id, or null where the name was refused. */
+  /** Creates a folder for some chats. Resolves to its id, or to null if the name is refused. */
   async create(name: string, chats: ChatSummary[]): Promise<number | null> {
     const ids = chats.map(({ id }) => id);
     const created = await this.notices.guard(this.host.createFolder(name, ids));
@@ -28,7 +28,7 @@ export class Folders {
     return created;
   }
 
-  /** False when the host has refused the name. */
+  /** Returns false if the host refuses the name. */
   async rename(folder: Folder, name: string): Promise<boolean> {
     const trimmed = name.trim();
     if (trimmed === "" || trimmed === folder.name) return true;
@@ -41,7 +41,7 @@ export class Folders {
     if (done !== null) this.notices.changed(`${done}; its chats are still here`);
   }
 
-  /** Moves a folder to a place among the others. */
+  /** Moves a folder to another index. */
   async move(folder: Folder, to: number): Promise<void> {
     if (to < 0 || to >= this.list.length) return;
     await this.notices.guard(this.host.moveFolder(folder.id, to));
@@ -52,7 +52,7 @@ export class Folders {
     await this.notices.guard(this.host.collapseFolder(folder.id, collapsed));
   }
 
-  /** A name that no folder has yet. */
+  /** Unused name for a new folder. */
   freeName(): string {
     const taken = new Set(this.list.map(({ name }) => name.toLowerCase()));
     for (let at = 1; ; at++) {

@@ -1,15 +1,15 @@
 import type { GuideTopic, Host } from "../host/host";
 import type { Notices } from "./notices.svelte";
 
-/** The guide, as the help window shows it. */
+/** The guide in the help window. */
 export class Help {
-  /** The window is open. */
+  /** True while the window is open. */
   shown = $state(false);
   topics = $state.raw<GuideTopic[]>([]);
   query = $state("");
-  /** The id of the topic that is open. */
+  /** Id of the open topic. */
   open = $state<string | null>(null);
-  /** The ids of the topics that were found; null without a query. */
+  /** Ids of the matching topics; null without a query. */
   #found = $state.raw<string[] | null>(null);
 
   constructor(
@@ -18,7 +18,7 @@ export class Help {
   ) {}
 
   readonly topic = $derived.by(() => this.topics.find(({ id }) => id === this.open) ?? null);
-  /** The topics that are listed, under the titles of their pages; without titles while a query is there. */
+  /** Listed topics under the titles of their pages; without titles in search results. */
   readonly sections = $derived.by((): { title: string | null; topics: GuideTopic[] }[] => {
     if (this.#found !== null) {
       const found = this.#found.map((id) => this.topics.find((topic) => topic.id === id));
@@ -33,7 +33,7 @@ export class Help {
     return [...pages].map(([title, topics]) => ({ title, topics }));
   });
 
-  /** Opens the window, on a topic if one is given. */
+  /** Opens the window, at a topic if one is given. */
   async show(topic: string | null = null): Promise<void> {
     this.query = "";
     this.#found = null;
@@ -47,7 +47,10 @@ export class Help {
     this.topics = (await this.notices.guard(this.host.guideTopics())) ?? [];
   }
 
-  /** The topic of a question about the app; null for other questions. `unsure`: also one that may be meant. */
+  /**
+   * Topic that answers a question about the app; null for other questions. `unsure`: includes a
+   * mere guess.
+   */
   async topicOf(question: string, unsure: boolean): Promise<GuideTopic | null> {
     const answer = await this.host.guideAnswer(question).catch(() => null);
     if (answer === null || answer.type === "none") return null;
@@ -60,7 +63,7 @@ export class Help {
     this.shown = false;
   }
 
-  /** Lists the topics that fit what was typed. */
+  /** Lists the topics that match the query. */
   async search(query: string): Promise<void> {
     this.query = query;
     if (query.trim() === "") {
@@ -68,10 +71,10 @@ export class Help {
       return;
     }
     const found = await this.notices.guard(this.host.searchGuide(query));
-    // A later one may have answered before.
+    // A later request may have been answered first.
     if (found && this.query === query) this.#found = found.slice(0, MOST);
   }
 }
 
-/** The most topics that a search lists. */
+/** Limit of listed search results. */
 const MOST = 20;

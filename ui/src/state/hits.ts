@@ -2,13 +2,13 @@ import type { ChatHits, SearchAnswer } from "../host/host";
 import { withoutBidiControls } from "../text/bidi";
 import { type Part, parts } from "../text/snippet";
 
-/** One place in a chat, and when it was written; without parts the title alone matches. */
+/** A match in a chat, and the time of its message; without parts only the title matches. */
 export type HitLine = { message: number | null; at: number; inThinking: boolean; parts: Part[] };
 
-/** A chat in which something was found. `more`: messages that are not among its lines. */
+/** A chat with matches. `more`: number of matching messages that are not among its lines. */
 export type HitGroup = { chat: number; title: Part[]; at: number; lines: HitLine[]; more: number };
 
-/** What was found in a chat. What its title says is not said again. */
+/** Groups the matches in a chat, without a line that would only repeat its title. */
 export function hitGroup({ chat, title, inTitle, at, hits, count }: ChatHits): HitGroup {
   const titleParts = parts(withoutBidiControls(title), false);
   const inWords = words(titleParts);
@@ -30,7 +30,7 @@ function words(found: Part[]): string {
   return found.map(({ text }) => text).join("");
 }
 
-/** What is to be known of an answer that does not have all. */
+/** Note on an incomplete result, or null if it is complete. */
 export function noteOn({ chats, more, indexing }: SearchAnswer): string | null {
   if (indexing) return "Older messages are still being indexed. Search again in a few minutes.";
   if (more && chats.length > 0) return "More chats match. Type more to narrow the search.";

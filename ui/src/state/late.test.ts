@@ -6,7 +6,7 @@ import type { Entry } from "./entry.svelte";
 import { chatKey } from "./rows";
 import { sends, start } from "./started.fixture";
 
-// What a reply does that comes after the person has gone on.
+// Responses that arrive after the user has moved on.
 
 beforeEach(() => vi.useFakeTimers());
 afterEach(() => vi.useRealTimers());
@@ -18,7 +18,7 @@ const lastDraft = (host: FakeHost): unknown =>
 
 type Stage = { app: App; host: FakeHost; first: number; other: number };
 
-/** An app with the first chat of the list open. */
+/** Starts an app with the first chat of the list open. */
 async function stage(...script: Parameters<typeof start>): Promise<Stage> {
   const { app, host } = await start(...script);
   const [first = 0, other = 0] = app.chats.listed.map(({ id }) => id);
@@ -26,7 +26,7 @@ async function stage(...script: Parameters<typeof start>): Promise<Stage> {
   return { app, host, first, other };
 }
 
-/** Has the other chat open, with a message begun in it, while a reply is on its way. */
+/** Opens the other chat and begins a message in it, while a response is pending. */
 async function goOn({ app, other }: Stage): Promise<void> {
   await app.openChat(other);
   app.composer.write("For the other chat");
@@ -38,7 +38,7 @@ function expectStayed({ app, host, other }: Stage): void {
   expect(lastDraft(host)).toEqual(["saveDraft", other, "For the other chat"]);
 }
 
-/** Has the host take `ms` milliseconds before it takes up one kind of request. */
+/** Delays requests of one kind by `ms` milliseconds. */
 function slow(host: FakeHost, verb: keyof Host, ms: number): void {
   const real = host[verb].bind(host) as (...given: unknown[]) => Promise<unknown>;
   Object.assign(host, {
@@ -60,7 +60,7 @@ const lastAnswer = ({ conversation }: App): Entry => {
   return conversation.lastAnswer;
 };
 
-/** What is asked for in the first chat, by the request that it makes, and what then says that it was done. */
+/** An action in the first chat, by the request that it makes, and the notice that confirms it. */
 const asked: [
   Exclude<keyof Host, "subscribe">,
   string,

@@ -4,28 +4,28 @@ import type { Folders } from "./folders.svelte";
 import type { Notices } from "./notices.svelte";
 import { chatKey, folderKey, plainRows, type Row, rowsOf } from "./rows";
 
-/** What the list in the sidebar shows. */
+/** Views of the list in the sidebar. */
 export type ListView = "chats" | "archive" | "bin";
 
-/** What the list asks about: where chats are to be moved, and whether they are to be deleted for good. */
+/** Dialog of the list: to choose a folder for chats, or to confirm their permanent deletion. */
 export type ListQuestion = { about: "folder" | "deletion"; chats: ChatSummary[] };
 
-/** The list in the sidebar: its lines, the one that has the cursor, and those that are selected. */
+/** The list in the sidebar: its rows, the focused one and the selected ones. */
 export class ChatList {
   view = $state<ListView>("chats");
-  /** Deleted chats, that deleted last first, as they were when the bin was last looked at. */
+  /** Deleted chats at the last refresh of the bin, most recently deleted first. */
   bin = $state.raw<ChatSummary[]>([]);
-  /** The bin was looked at. */
+  /** True once the bin has been loaded. */
   binKnown = $state(false);
-  /** Deleted messages of other chats, in the same way. */
+  /** Deleted messages of other chats, at the same refresh. */
   deletedMessages = $state.raw<DeletedMessage[]>([]);
   question = $state.raw<ListQuestion | null>(null);
-  /** The line whose name is being edited. */
+  /** Key of the row whose name is being edited. */
   renaming = $state<string | null>(null);
-  /** The line at which keys begin: the one that was last focused or clicked. */
+  /** Row from which the arrow keys start: the one last focused or clicked. */
   cursor = $state<string | null>(null);
   #selected = $state.raw<ReadonlySet<string>>(new Set());
-  /** Where a range of selected lines begins. */
+  /** Start of a range selection. */
   #anchor: string | null = null;
   #refreshes = 0;
 
@@ -48,7 +48,7 @@ export class ChatList {
     }
   });
   readonly #places = $derived(new Map(this.rows.map(({ key }, at) => [key, at])));
-  /** The selected chats that are still in the list, in its order. */
+  /** Selected chats that are still in the list, in its order. */
   readonly selection = $derived.by(() =>
     this.#selected.size === 0
       ? []
@@ -57,7 +57,7 @@ export class ChatList {
         ),
   );
 
-  /** Shows a view, with nothing selected. */
+  /** Shows a view and clears the selection. */
   async show(view: ListView): Promise<void> {
     this.clear();
     this.cursor = null;
@@ -69,7 +69,7 @@ export class ChatList {
     const refresh = ++this.#refreshes;
     const both = Promise.all([this.host.bin(), this.host.deletedMessages()]);
     const bin = await this.notices.guard(both);
-    // One that was begun later knows more.
+    // A later refresh has newer data.
     if (!bin || refresh !== this.#refreshes) return;
     this.binKnown = true;
     this.bin = bin[0].map(plain);
@@ -82,12 +82,12 @@ export class ChatList {
     await this.refreshBin();
   }
 
-  /** Creates a folder whose name is then edited in its place. */
+  /** Creates a folder and edits its name in place. */
   async newFolder(): Promise<void> {
     const { renaming } = this;
     await this.show("chats");
     const folder = await this.folders.create(this.folders.freeName(), []);
-    // Meanwhile the person may have begun to rename something else, or looks at another list.
+    // The user may have begun another rename or opened another view meanwhile.
     const isWatched = this.view === "chats" && this.renaming === renaming;
     if (folder !== null && isWatched) this.renaming = folderKey(folder);
   }
@@ -96,7 +96,7 @@ export class ChatList {
     return (key === null ? undefined : this.#places.get(key)) ?? -1;
   }
 
-  /** The chat `step` places below `id` in the list, or the first when none is open. */
+  /** The chat `step` places below `id` in the list, or the first if none is open. */
   neighbour(id: number | null, step: 1 | -1): ChatSummary | undefined {
     const ordered = this.rows.flatMap((row) => (row.kind === "chat" ? [row.chat] : []));
     const at = ordered.findIndex((chat) => chat.id === id);
@@ -104,7 +104,7 @@ export class ChatList {
     return ordered[at + step];
   }
 
-  /** The line to which a key leads from the cursor: groups' names are passed over. */
+  /** Row that is `step` away from the cursor, not counting group headings. */
   next(step: number): Row | undefined {
     const from = this.placeOf(this.cursor);
     const way = Math.sign(step);
@@ -121,7 +121,7 @@ export class ChatList {
     return this.#selected.has(key);
   }
 
-  /** Selects a chat, or does not any more. */
+  /** Toggles the selection of a chat. */
   toggle(key: string): void {
     const selected = new Set(this.#selected);
     if (!selected.delete(key)) selected.add(key);
@@ -129,7 +129,7 @@ export class ChatList {
     this.#anchor = this.cursor = key;
   }
 
-  /** Selects the chats from where the selection began up to this line. */
+  /** Selects the chats from the start of the selection to this row. */
   extend(key: string): void {
     const anchor = this.placeOf(this.#anchor) >= 0 ? this.#anchor : this.cursor;
     const [from, to] = [this.placeOf(anchor), this.placeOf(key)];
@@ -148,7 +148,7 @@ export class ChatList {
     this.#anchor = null;
   }
 
-  /** The chats that a menu of this one is about: all that are selected, if it is among them. */
+  /** Chats that a menu of this one applies to: the whole selection if it includes the chat. */
   chosen(chat: ChatSummary): ChatSummary[] {
     return this.isSelected(chatKey(chat.id)) ? this.selection : [chat];
   }

@@ -2,7 +2,7 @@ import type { Attachment } from "svelte/attachments";
 
 export type MenuItem = {
   label: string;
-  /** Keys that do the same. */
+  /** Equivalent keys. */
   keys?: string;
   run: () => void;
   danger?: boolean;
@@ -13,24 +13,24 @@ export type OpenMenu = {
   groups: MenuItem[][];
   x: number;
   y: number;
-  /** Where it ends if there is no room below `y`; at `y`, where it is left out. */
+  /** Bottom edge of the menu if there is no room below `y`; defaults to `y`. */
   above?: number;
   byKey: boolean;
 };
 
-/** The menu of what lies under the pointer, or of what has the focus. */
+/** Context menu of the element under the pointer, or of the focused one. */
 export class ContextMenu {
   shown = $state.raw<OpenMenu | null>(null);
-  /** What the elements offer that the event has passed on its way up. */
+  /** Items offered by the elements along the event's path so far. */
   #offered: MenuItem[][] = [];
   #byKey = false;
 
-  /** Has an element offer these items, after those of what lies in it. */
+  /** Offers these items of an element, after those of its descendants. */
   offers(items: (target: Element) => MenuItem[]): Attachment<HTMLElement> {
     return this.offersGroups((target) => [items(target)]);
   }
 
-  /** The same with several groups of items. */
+  /** Offers several groups of items. */
   offersGroups(groups: (target: Element) => MenuItem[][]): Attachment<HTMLElement> {
     return (element) => {
       const onmenu = ({ target }: Event): void => {
@@ -41,20 +41,20 @@ export class ContextMenu {
     };
   }
 
-  /** Opens with the items for `selection` and all that was offered; not without any item. */
+  /** Opens with the items for `selection` and all offered ones, unless there are none. */
   open({ clientX, clientY }: Pick<MouseEvent, "clientX" | "clientY">, selection: MenuItem[]): void {
     const groups = [selection, ...this.#offered].filter((items) => items.length > 0);
     this.#offered = [];
     this.shown = groups.length > 0 ? { groups, x: clientX, y: clientY, byKey: this.#byKey } : null;
   }
 
-  /** Forgets what was offered: the event is about something that has a menu of its own. */
+  /** Drops the offered items: the event's target has a menu of its own. */
   pass(): void {
     this.#offered = [];
     this.shown = null;
   }
 
-  /** Opens these items below a button that was pressed. A press by the keyboard has no detail. */
+  /** Opens these items below a pressed button. A press by keyboard has no detail. */
   openBelow({ currentTarget, detail }: UIEvent, groups: MenuItem[][]): void {
     if (!(currentTarget instanceof Element)) return;
     const { left, top, bottom } = currentTarget.getBoundingClientRect();
@@ -62,7 +62,7 @@ export class ContextMenu {
     this.shown = { groups: shown, x: left, y: bottom + 4, above: top - 4, byKey: detail === 0 };
   }
 
-  /** Asks for the menu of an element, as the pointer would. */
+  /** Opens the menu of an element, as a right click would. */
   request(element: Element): void {
     const { left, bottom } = element.getBoundingClientRect();
     this.#byKey = true;

@@ -1,11 +1,11 @@
 import type { Host, ModelCheck } from "../host/host";
 import { reason, type Notices } from "./notices.svelte";
 
-/** The comparison of the open model with an independent program: one at a time. */
+/** Comparison of a model with an independent implementation, one at a time. */
 export class ModelChecking {
-  /** How far it is; none before the first. */
+  /** Progress or result; null before the first check. */
   check = $state.raw<ModelCheck | null>(null);
-  /** The model that it is about: its fingerprint, or its id in the list of models. */
+  /** Checked model: its fingerprint, or its id in the list of models. */
   #subject = $state<string | null>(null);
 
   constructor(
@@ -19,7 +19,7 @@ export class ModelChecking {
     this.check = check;
   }
 
-  /** What is known of this model. */
+  /** Check of this model, or null. */
   of(subject: string): ModelCheck | null {
     return this.#subject === subject ? this.check : null;
   }

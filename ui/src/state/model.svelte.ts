@@ -10,14 +10,14 @@ import type {
 import { withoutBidiControls } from "../text/bidi";
 import type { Notices } from "./notices.svelte";
 
-/** The model that answers: which one, where it runs and how it is. */
+/** The model that answers, its device and its state. */
 export class Model {
   status = $state.raw<ModelStatus>({ state: "none" });
-  /** Why the last model that was asked for did not open. */
+  /** Error of the last attempt to open a model. */
   error = $state.raw<Failure | null>(null);
-  /** A file hovers over the window. */
+  /** Set while a file is dragged over the window. */
   dragging = $state(false);
-  /** The context lengths that the model can have, as they were found out last. */
+  /** Possible context lengths, as last read. */
   contexts = $state.raw<ContextOptions | null>(null);
   #dismissed = $state<string | null>(null);
 
@@ -26,24 +26,24 @@ export class Model {
     private readonly notices: Notices,
   ) {}
 
-  /** The model that is open, being opened, or unloaded. */
+  /** Model that is open, being opened or unloaded. */
   readonly known = $derived.by((): UnopenedModel | null =>
     this.status.state === "none" ? null : this.status.model,
   );
-  /** The model that is open. */
+  /** Open model. */
   readonly open = $derived.by((): ModelInfo | null =>
     this.status.state === "ready" ? this.status.model : null,
   );
-  /** True while the bundled model is open, being opened, or unloaded. */
+  /** True while the bundled model is open, being opened or unloaded. */
   readonly isBundled = $derived.by(() => this.known?.bundledModel ?? false);
-  /** Whether the settings have a larger context for it. */
+  /** True if the settings offer a larger context for this model. */
   readonly contextCanGrow = $derived.by(
     () => !this.isBundled && (this.open?.contextCanGrow ?? false),
   );
-  /** Whether the next message loads the model first. */
+  /** True if the model is unloaded, so that the next message loads it first. */
   readonly ejected = $derived.by(() => this.status.state === "ejected");
 
-  /** What was wrong with the file that was opened last, until the person has put it aside. */
+  /** Error of the last file that was opened, until it is dismissed. */
   readonly fault = $derived.by((): Failure | null =>
     this.error?.message === this.#dismissed ? null : this.error,
   );
@@ -62,7 +62,7 @@ export class Model {
     await this.notices.guard(this.host.pickModel());
   }
 
-  /** Opens the model that the start left out. */
+  /** Opens the model that was skipped at startup. */
   async retry(): Promise<void> {
     await this.notices.guard(this.host.retryModel());
   }
@@ -71,14 +71,14 @@ export class Model {
     await this.notices.guard(this.host.useBundledModel());
   }
 
-  /** Finds out which context lengths the model can have. */
+  /** Reads the possible context lengths of the model. */
   async readContexts(): Promise<void> {
     const contexts = await this.notices.guard(this.host.contextOptions());
     if (contexts) this.contexts = contexts;
   }
 }
 
-/** Names of files are untrusted. */
+/** File names are untrusted. */
 function withPlainName(status: ModelStatus): ModelStatus {
   const named = <M extends UnopenedModel>(model: M): M => ({
     ...model,

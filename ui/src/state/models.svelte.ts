@@ -6,35 +6,35 @@ import { spokenWords } from "./downloads";
 import type { Model } from "./model.svelte";
 import { reason, type Notices } from "./notices.svelte";
 
-/** The most models that the header offers. */
+/** Limit of models in the header's menu. */
 const OTHERS = 5;
 
-/** The name of a model's file. */
+/** File name of a model. */
 export const fileOf = ({ file }: ModelEntry): string => file?.split(/[\\/]/u).at(-1) ?? "";
 
-/** The name of a model with its quantisation. */
+/** Name and quantisation of a model. */
 export const wholeName = ({ name, quantisation }: ModelEntry): string =>
   `${name} ${quantisation}`.trim();
 
-/** What a new user is offered: to download a model, or to open the official file that is on this computer. */
+/** Offer to a new user: to download a model, or to open an official file on this computer. */
 export type ModelOffer = {
   way: "get" | "open";
   entry: ModelEntry;
-  /** Beside a download: a file that is here, which is verified just now, or is not the official one. */
+  /** For a download, a local file that is still being verified or is not official. */
   found: ModelEntry | null;
 };
 
-/** The models that are on this computer or can be downloaded, and the page that lists them. */
+/** Models on this computer or available for download, and the page that lists them. */
 export class Models {
   list = $state.raw<ModelList | null>(null);
-  /** The models page is open. */
+  /** True while the models page is open. */
   shown = $state(false);
-  /** What came of the last request, for the head of the page. */
+  /** Result of the last request, for the head of the page. */
   outcome = $state.raw<{ text: string; tone: "plain" | "error" } | null>(null);
-  /** What is read aloud of the downloads. */
+  /** Announcement about the downloads. */
   spoken = $state("");
   #lists = 0;
-  /** A model that came in, until it is open. */
+  /** Downloaded model that is to be opened. */
   #arrived: { name: string; file: string } | null = null;
 
   constructor(
@@ -45,11 +45,11 @@ export class Models {
 
   readonly #entries = $derived.by(() => this.list?.entries ?? []);
   readonly #files = $derived.by(() => this.#entries.filter(({ file, place }) => file ?? place));
-  /** Models on this computer that run. */
+  /** Models on this computer that can run. */
   readonly here = $derived.by(() => this.#files.filter(({ runs }) => runs));
-  /** Files of architectures that do not run. */
+  /** Files of unsupported architectures. */
   readonly foreign = $derived.by(() => this.#files.filter(({ runs }) => !runs));
-  /** What the header offers in place of the open model, the one that was used last first. */
+  /** Alternatives in the header's menu, most recently used first. */
   readonly others = $derived.by(() =>
     this.here
       .filter(
@@ -62,13 +62,13 @@ export class Models {
     this.#entries.filter(({ file, place }) => !file && !place),
   );
 
-  /** The model that is coming in, or whose download waits. */
+  /** Running download, else a paused one. */
   readonly downloading = $derived.by((): ModelEntry | null => {
     const begun = this.#entries.filter(({ download }) => download !== null);
     return begun.find(isComing) ?? begun[0] ?? null;
   });
 
-  /** What a new user is offered; null before the list is there. */
+  /** Offer to a new user; null before the list is loaded. */
   readonly offer = $derived.by((): ModelOffer | null => {
     const coming = this.#entries.find(isComing);
     if (coming) return { way: "get", entry: coming, found: null };
@@ -77,7 +77,7 @@ export class Models {
     const files = this.here.filter(
       ({ place, problem, note }) => place !== "bundled-model" && problem === null && note === null,
     );
-    // One that is not verified may turn out to be damaged.
+    // An unverified file may turn out to be damaged.
     const whole = files.filter(({ authenticity }) => authenticity !== "unchecked");
     const fitting = whole.filter(({ forecast }) => forecast?.fit !== "does-not-fit");
     const official = best(fitting.filter(({ authenticity }) => authenticity === "official"));
@@ -89,23 +89,23 @@ export class Models {
     return other && { way: "open", entry: other, found: null };
   });
 
-  /** Whether this is the model that is open, being opened, or unloaded. */
+  /** Checks if this model is open, being opened or unloaded. */
   isCurrent(entry: ModelEntry): boolean {
     const { known } = this.model;
     if (known === null) return false;
     return entry.place === "bundled-model" ? known.bundledModel : entry.file === known.file;
   }
 
-  /** Whether a model of the list comes from this page. */
+  /** Checks if this page is the source of a model in the list. */
   isSource(url: string): boolean {
     return this.#entries.some(({ source }) => source === url);
   }
 
-  /** Asks for the list, and has this computer searched for files once more. */
+  /** Reloads the list, and searches this computer for files again. */
   async refresh(): Promise<void> {
     const lists = this.#lists;
     const list = await this.notices.guard(this.host.listModels());
-    // An event that came meanwhile knows more.
+    // An event received meanwhile is newer.
     if (list && lists === this.#lists) this.#take(list);
   }
 
@@ -135,12 +135,12 @@ export class Models {
     }
   }
 
-  /** Begins the download of a model, or goes on with it. */
+  /** Starts or resumes the download of a model. */
   async get({ id }: ModelEntry): Promise<void> {
     await this.#ask(this.host.getModel(id));
   }
 
-  /** Begins the download of an address; why it is refused, or null. */
+  /** Starts a download by URL. Resolves to the reason for a refusal, or to null. */
   async getAddress(url: string): Promise<string | null> {
     this.outcome = null;
     return this.host.getAddress(url).then(() => null, reason);
@@ -150,26 +150,26 @@ export class Models {
     await this.#ask(this.host.pauseDownload(id));
   }
 
-  /** Forgets what of a model was downloaded. */
+  /** Deletes the partial download of a model. */
   async drop(entry: ModelEntry): Promise<void> {
     const dropped = await this.#ask(this.host.dropDownload(entry.id));
     if (dropped) this.#tell(`The incomplete download of ${entry.name} is being removed.`);
   }
 
-  /** Opens a model, and shows the chat that goes on with it. */
+  /** Opens a model, and shows the chat. */
   async open({ id, place }: ModelEntry): Promise<void> {
     this.close();
     if (place === "bundled-model") await this.model.useBundledModel();
     else await this.#ask(this.host.openModel(id));
   }
 
-  /** Copies the address that a model is downloaded from. */
+  /** Copies the download URL of a model. */
   async copyAddress({ address }: ModelEntry): Promise<void> {
     if (await copyText(address ?? "")) this.#say("The address is copied.");
     else this.outcome = { text: "The address could not be copied.", tone: "error" };
   }
 
-  /** The models on this computer that are called so; where none is, those that have the words in their names. */
+  /** Models on this computer with exactly this name, else all whose name contains every word. */
   named(words: string): ModelEntry[] {
     const wanted = fold(words.trim());
     const called = this.here.filter((entry) => fold(wholeName(entry)) === wanted);
@@ -179,7 +179,7 @@ export class Models {
     );
   }
 
-  /** Opens the model of a name; where there are several, or none, the page shows which there are. */
+  /** Opens a model by name. Shows the models page if the name is ambiguous or unknown. */
   async openNamed(name: string): Promise<void> {
     if (this.list === null) await this.refresh();
     const [found, another] = this.named(name);
@@ -194,22 +194,22 @@ export class Models {
     this.outcome = { text, tone: "plain" };
   }
 
-  /** Has a file chosen, and shows the chat that goes on with it. */
+  /** Opens a file that the user chooses, and shows the chat. */
   async pick(): Promise<void> {
     if (await this.#ask(this.host.pickModel())) this.close();
   }
 
-  /** Frees the open model's memory; the next message loads it again. */
+  /** Unloads the open model; the next message loads it again. */
   async eject(): Promise<void> {
     await this.#ask(this.host.ejectModel());
   }
 
-  /** Loads the model that was unloaded. */
+  /** Reloads an unloaded model. */
   async reload(): Promise<void> {
     await this.#ask(this.host.reloadModel());
   }
 
-  /** The folder that downloads are to go to; null where none was chosen. */
+  /** Lets the user choose the folder for downloads; null if they cancel. */
   async chooseFolder(): Promise<string | null> {
     return this.notices.guard(this.host.pickDownloadFolder());
   }
@@ -223,14 +223,14 @@ export class Models {
     if (moved) this.#tell(`${fullName(entry)} is in the trash.`);
   }
 
-  /** Whether the request was granted: not refused, and not taken back. */
+  /** Returns true if the request succeeds, false if it fails or is cancelled. */
   async #ask(request: Promise<unknown>): Promise<boolean> {
     this.outcome = null;
     const granted = request.then(
       (answer) => answer !== false,
       (error: unknown) => {
         if (!this.shown) throw error;
-        // Behind the page nobody would see a notice.
+        // The page would cover a notice.
         this.outcome = { text: reason(error), tone: "error" };
         return false;
       },
@@ -269,19 +269,22 @@ export class Models {
     else this.notices.show(done, { label: "Open", run: () => void this.#openFile(file) });
   }
 
-  /** The model has changed: one that came in may be open now. Why it is not is said in the chat, which the page hides. */
+  /**
+   * Reports on a downloaded model once it is open. The chat shows an error, too, but the page
+   * covers it.
+   */
   followModel(): void {
     const arrived = this.#arrived;
     const { status, error, open } = this.model;
     if (!arrived || status.state === "loading" || status.state === "checking") return;
     if (open?.file === arrived.file) this.#tell(`You are now talking to ${arrived.name}.`);
     else if (error && this.shown) this.outcome = { text: error.message, tone: "error" };
-    // It is still to be opened.
+    // It is not open yet.
     else if (!error && (open?.bundledModel ?? true)) return;
     this.#arrived = null;
   }
 
-  /** Says something where it is seen. */
+  /** Shows a text where the user sees it: on the page if that is open, else in a notice. */
   #tell(text: string): void {
     if (this.shown) this.#say(text);
     else this.notices.show(text);
@@ -293,17 +296,17 @@ export class Models {
   }
 }
 
-/** A model and its quantisation: SmolLM3-3B, Q4_K_M. */
+/** Name and quantisation: SmolLM3-3B, Q4_K_M. */
 export const fullName = ({ name, quantisation }: ModelEntry): string =>
   [name, quantisation].filter(Boolean).join(", ");
 
-/** Whether a download takes its course. */
+/** Returns true while a download is in progress. */
 function isComing({ download }: ModelEntry): boolean {
   const state = download?.state;
   return state === "running" || state === "waiting" || state === "verifying";
 }
 
-/** The file that is offered first. */
+/** File to offer first. */
 function best(files: ModelEntry[]): ModelEntry | null {
   return (
     files.find(({ recommended }) => recommended) ??
@@ -313,7 +316,7 @@ function best(files: ModelEntry[]): ModelEntry | null {
   );
 }
 
-/** Names come from files and addresses that anyone can write. */
+/** Names come from untrusted files and URLs. */
 function withPlainName(entry: ModelEntry): ModelEntry {
   return { ...entry, name: withoutBidiControls(entry.name) };
 }

@@ -12,7 +12,7 @@ afterEach(() => vi.useRealTimers());
 
 type Started = { app: App; host: FakeHost };
 
-/** An app with the bundled model open, and these models. */
+/** Starts an app with the bundled model open, and these models in the list. */
 const withModels = (...entries: ModelEntry[]): Promise<Started> =>
   start({ model: ready(bundledModel), models: { entries: [...entries, bundledEntry] } });
 
@@ -46,7 +46,7 @@ test("a slow file, and one of somebody else's making, are offered beside the dow
   const tuned = { ...onDisk(q4, "/m/tuned.gguf", "lm-studio"), recommended: false };
   const unlisted = { ...tuned, authenticity: "unlisted" } as const;
   expect(await beside(q4, unlisted)).toEqual(["get", q4.id, unlisted.id]);
-  // With nothing to get, each is what there is.
+  // Without a download, the offer is to open the file.
   expect(await beside(slow)).toEqual(["open", slow.id, undefined]);
   expect(await beside(unlisted)).toEqual(["open", unlisted.id, undefined]);
   expect(await beside(file, unlisted, slow)).toEqual(["open", file.id, undefined]);
@@ -142,7 +142,7 @@ test("a model that came in and does not open is not said to be in use", async ()
   expect(app.models.outcome).toEqual({ text: error.message, tone: "error" });
   host.emit({ type: "model", model: ready({ ...big, file: path }) });
   expect(app.models.outcome?.tone).toBe("error");
-  // In the chat a banner says it.
+  // The chat shows it in a banner.
   app.models.close();
   came();
   host.emit({ type: "model", model: { ...ready(bundledModel), error } });

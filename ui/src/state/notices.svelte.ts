@@ -7,36 +7,36 @@ export type Notice = {
   text: string;
   tone: "plain" | "error";
   action?: Action;
-  /** Leads to what the notice is about. */
+  /** Leads to the subject of the notice. */
   look?: Action | undefined;
-  /** It stays until the person dismisses it. */
+  /** Set if the notice stays until it is dismissed. */
   stays?: boolean;
 };
 
 const LIFE_MS = 8000;
 
-/** Short messages at the edge of the window that leave by themselves. */
+/** Short messages at the edge of the window that disappear after a while. */
 export class Notices {
   list = $state.raw<Notice[]>([]);
   #next = 1;
 
-  /** `stays`: it is a report, to be read in a person's own time. */
+  /** `stays`: keeps a longer report until it is dismissed. */
   show(text: string, action?: Notice["action"], stays = false): void {
     this.#add({ text, tone: "plain", stays, ...(action && { action }) });
   }
 
-  /** Takes the last change back. */
+  /** Undoes the last change. */
   undo: () => void = () => undefined;
-  /** Makes the change again that was undone last. */
+  /** Redoes the last undone change. */
   redo: () => void = () => undefined;
 
-  /** Says what was changed, as undo names it, and what else is to be known, and offers to take it back. */
+  /** Reports a change, by its undo label, with an optional addition, and offers to undo it. */
   changed(what: string, more = "", stays = false, look?: Action): void {
     const said = what.charAt(0).toUpperCase() + what.slice(1);
     this.#offer(more === "" ? said : `${said}. ${more}`, "Undo", stays, look);
   }
 
-  /** Names the result where there is one to name: what was removed is there again. */
+  /** Reports an undo. Names the restored item, if there is one. */
   undone(what: string, restored: string | null): void {
     this.#offer(restored === null ? `Undone: ${what}` : `Restored ${restored}`, "Redo");
   }
@@ -45,7 +45,10 @@ export class Notices {
     this.#offer(`Redone: ${what}`, "Undo");
   }
 
-  /** The notices of the changes before it go, and a report of one loses its button, which would be about this one. */
+  /**
+   * Dismisses notices of earlier changes. A report that stays loses its button, which would undo
+   * this change.
+   */
   #offer(text: string, label: "Undo" | "Redo", stays = false, look?: Action): void {
     this.list = this.list.flatMap(({ action, ...notice }) => {
       if (!action) return [notice];
@@ -56,7 +59,7 @@ export class Notices {
     this.#add({ text, tone: "plain", stays, action: { label, run }, look });
   }
 
-  /** Gets every failure first; true when it is shown elsewhere and needs no notice. */
+  /** Receives every failure first. Returns true if no notice is needed. */
   onfail: (error: Failure) => boolean = () => false;
 
   fail(error: Failure): void {
@@ -64,7 +67,7 @@ export class Notices {
     this.#add({ text: error.message, tone: "error" });
   }
 
-  /** What a person has to know, whenever they look: it stays until they dismiss it. */
+  /** Shows a warning that stays until it is dismissed. */
   warn(text: string): void {
     if (this.list.some((each) => each.stays && each.text === text)) return;
     this.#add({ text, tone: "error", stays: true });
@@ -74,7 +77,7 @@ export class Notices {
     this.list = this.list.filter((notice) => notice.id !== id);
   }
 
-  /** The result of a request, or null after its failure was shown. */
+  /** Resolves to the result of a request, or to null after showing its error. */
   async guard<T>(request: Promise<T>): Promise<T | null> {
     try {
       return await request;
@@ -93,7 +96,7 @@ export class Notices {
   }
 }
 
-/** What a rejected request says. */
+/** Message of a rejected request. */
 export function reason(error: unknown): string {
   return wireError(error).message;
 }

@@ -6,17 +6,17 @@ import type { Conversation } from "./conversation.svelte";
 import { hitGroup, type HitGroup, type HitLine, noteOn } from "./hits";
 import { reason } from "./notices.svelte";
 
-/** What can be done now. */
+/** A command that can be run now. */
 export type PaletteCommand = {
   name: string;
-  /** Other words by which it is found. */
+  /** Further search terms. */
   keywords: string;
   keys: string | undefined;
   slash: string | undefined;
   run: () => void;
 };
 
-/** A line of the palette that can be chosen. `key` stays the same while more is found. */
+/** A selectable row of the palette. Its `key` stays the same while results are added. */
 export type PaletteRow = { key: string } & (
   | { type: "chat"; chat: ChatSummary }
   | { type: "command"; command: PaletteCommand; name: Part[] }
@@ -26,39 +26,39 @@ export type PaletteRow = { key: string } & (
 
 export type PaletteSection = { name: string; rows: PaletteRow[] };
 
-/** Chats that are shown before anything is typed. */
+/** Number of chats that are shown before a query. */
 const RECENT = 8;
-/** Commands among other things. */
+/** Limit of commands among other results. */
 const FEW_COMMANDS = 5;
 const NOTHING: SearchAnswer = { chats: [], more: false, indexing: false };
-/** A page, for the keys that go through the list by pages. */
+/** Rows per page, for PageUp and PageDown. */
 const PAGE = 8;
-/** So long the commands wait for the chats, that all come at once. */
+/** Time that the commands wait for the chats, so that all results appear together. */
 const COMMANDS_AFTER_MS = 150;
 
 /**
- * Chats, messages and commands in one list. What is listed answers one query as a whole, and what comes late is put
- * below it, so that nothing moves under the hand; what answers an earlier query is dropped.
+ * Chats, messages and commands in one list. The list answers one query as a whole. Late results are
+ * appended, so that no row moves under the pointer; results of an earlier query are dropped.
  */
 export class Palette {
   shown = $state(false);
   query = $state("");
   sections = $state.raw<PaletteSection[]>([]);
-  /** The key of the row that Enter chooses. */
+  /** Key of the row that Enter runs. */
   active = $state<string | null>(null);
-  /** Why the chats could not be searched. */
+  /** Error of the search over chats. */
   fault = $state<string | null>(null);
-  /** The query that the list answers, and whether it answers it in full. */
+  /** Query of the listed results, and whether they are complete. */
   #listed = $state("");
   #whole = $state(true);
   #answer = $state.raw(NOTHING);
   #looking = false;
-  /** Enter was pressed before there was an answer. */
+  /** Set if Enter was pressed before there were results. */
   #chosen = false;
   #late: ReturnType<typeof setTimeout> | undefined;
-  /** The commands that can be run. */
+  /** Commands that can be run. */
   commands: () => PaletteCommand[] = () => [];
-  /** Opens a chat, at a message where a search for `query` led there. */
+  /** Opens a chat, at a message if a search for `query` led there. */
   onopen: (chat: number, message: number | null, query: string) => void = () => undefined;
 
   constructor(
@@ -68,11 +68,11 @@ export class Palette {
   ) {}
 
   readonly rows = $derived(this.sections.flatMap(({ rows }) => rows));
-  /** What the list leaves out. */
+  /** Note on omitted results. */
   readonly note = $derived(
     this.#listed === this.query && this.#whole ? noteOn(this.#answer) : null,
   );
-  /** What is said of the list. */
+  /** Announcement of the number of results. */
   readonly words = $derived.by(() => {
     if (this.query.trim() === "" || this.#listed !== this.query || !this.#whole) return "";
     const found = this.rows.filter(({ type }) => type !== "more").length;
@@ -103,12 +103,12 @@ export class Palette {
     void this.#look();
   }
 
-  /** Goes `step` rows on; past an end it goes round. */
+  /** Moves by `step` rows and wraps around at the ends. */
   step(step: 1 | -1): void {
     this.#go((at, count) => (at + step + count) % count);
   }
 
-  /** Goes a page on, up to the end. */
+  /** Moves by a page, and stops at the ends. */
   page(step: 1 | -1): void {
     this.#go((at, count) => Math.min(Math.max(at + step * PAGE, 0), count - 1));
   }
@@ -117,7 +117,7 @@ export class Palette {
     this.#go((_, count) => (end === "first" ? 0 : count - 1));
   }
 
-  /** Chooses the active row, as soon as the list answers what is typed. */
+  /** Runs the active row, once the list matches the query. */
   enter(): void {
     if (this.#listed !== this.query) {
       this.#chosen = true;
@@ -148,7 +148,7 @@ export class Palette {
     }
   }
 
-  /** Asks for one query at a time: while one is looked for, only the last of those that follow counts. */
+  /** Runs one search at a time. While one runs, only the latest query is kept. */
   async #look(): Promise<void> {
     if (this.#looking) return;
     this.#looking = true;
@@ -179,7 +179,7 @@ export class Palette {
     this.#answer = answer;
     this.fault = null;
     this.#arrange();
-    // Of the same words the list only grows.
+    // For the same query the list only grows.
     const stays = same && this.rows.some(({ key }) => key === before);
     this.active = stays ? before : (this.rows[0]?.key ?? null);
     if (this.#chosen && this.active !== null) {
@@ -203,7 +203,7 @@ export class Palette {
     this.sections = sections.filter(({ rows }) => rows.length > 0);
   }
 
-  /** The chats that were written in last, but for the one that is open: Enter goes back to the one before. */
+  /** Most recent chats without the open one, so that Enter returns to the previous chat. */
   #recent(): PaletteRow[] {
     const { chats, conversation } = this;
     const others = chats.listed.slice(0, RECENT + 1).filter(({ id }) => id !== conversation.chat);
@@ -212,11 +212,11 @@ export class Palette {
       .map((chat): PaletteRow => ({ key: `chat-${chat.id}`, type: "chat", chat }));
   }
 
-  /** Commands whose names have the words come before those that are found by other words. */
+  /** Matching commands: matches in the name come before matches in the keywords. */
   #commands(query: string): PaletteRow[] {
     const wanted = terms(query);
     const words = wordsOf(query);
-    // Signs alone name no command.
+    // Punctuation alone matches no command.
     const able = wanted.length > 0 && words.length === 0 ? [] : this.commands();
     const named = able.filter(({ name }) => haveWords(name, words));
     const others = able.filter(
@@ -247,7 +247,7 @@ export class Palette {
     });
   }
 
-  /** The first of the places that were left out takes the place of what stood for them. */
+  /** Lists all matches in a chat. The first new one becomes active in place of the "more" row. */
   async #unfold({ chat, lines }: HitGroup): Promise<void> {
     const before = this.#answer;
     let fault: string | null = null;
@@ -284,10 +284,10 @@ function hitKey(chat: number, line: HitLine): string {
   return `hit-${chat}-${line.message}`;
 }
 
-/** The words of a text, without the signs between them. */
+/** Words of a text, without punctuation. */
 const wordsOf = (text: string): string[] => fold(text).match(/[\p{L}\p{N}]+/gu) ?? [];
 
-/** Whether each of the words begins a word of a text. */
+/** Checks that each of the words is the prefix of a word in the text. */
 function haveWords(text: string, words: string[]): boolean {
   const known = wordsOf(text);
   return words.every((word) => known.some((each) => each.startsWith(word)));

@@ -43,7 +43,7 @@ function words(row: PaletteRow | undefined): string {
   }
 }
 
-/** An answer with these messages of one chat. */
+/** A result with these messages of one chat. */
 const answer = (chat: number, messages: number[], title = "Birds"): SearchAnswer => {
   const hits = messages.map((message) => ({
     message,
@@ -56,7 +56,7 @@ const answer = (chat: number, messages: number[], title = "Birds"): SearchAnswer
   return { chats: [found], more: false, indexing: false };
 };
 
-/** Has the answers to searches come when the test says so. */
+/** Holds back the results of searches until the test releases them. */
 function held(): Map<string, (found: SearchAnswer) => void> {
   const answers = new Map<string, (found: SearchAnswer) => void>();
   host.search = (query) => new Promise((resolve) => answers.set(query, resolve));

@@ -5,28 +5,28 @@ import type { Notices } from "./notices.svelte";
 
 export { parameters, settingNames };
 
-/** Names a setting, or a value of the sampling. */
+/** Name of a setting or of a sampling value. */
 export type SettingKey = keyof typeof settingNames;
 
 const isSampling = (key: SettingKey): key is SettingKey & keyof SamplingSettings =>
   key in defaultSettings.samplingChanges;
 
-/** Undo leaves these as they are: each has a way back of its own. */
+/** Returns true for settings that undo skips: each has its own way back. */
 const isOfTheWindow = (key: SettingKey): boolean => key === "theme" || key === "zoom";
 
 const SAVE_AFTER_MS = 300;
-/** How large the page can be drawn, in percent. */
+/** Zoom levels of the page, in percent. */
 export const ZOOMS = [80, 90, 100, 110, 125, 150, 175, 200];
 
-/** The person's settings: changed at once, saved shortly after. */
+/** The user's settings: applied at once, saved after a debounce delay. */
 export class Preferences {
   value = $state.raw<Settings>(defaultSettings);
-  /** The most threads that this machine has a use for. */
+  /** Useful maximum of threads on this machine. */
   maxThreads = $state(1);
-  /** Settings that have no effect, because a flag or the environment goes before them. */
+  /** Values from the command line or the environment, which take precedence over the settings. */
   overrides = $state.raw<Overrides>({ device: null, threads: null, context: null });
   #refused = false;
-  /** What the host has. */
+  /** Settings as the host last saved them. */
   #saved: Settings | null = null;
   readonly #saving = new Delayed(SAVE_AFTER_MS);
 
@@ -54,9 +54,9 @@ export class Preferences {
     return JSON.stringify(this.valueOf(key)) !== JSON.stringify(valueIn(defaultSettings, key));
   }
 
-  /** Gives settings their default values, at once; says so of `what`. */
+  /** Resets settings to their defaults at once. `what`: label for the notice. */
   async reset(keys: SettingKey[], what?: string): Promise<void> {
-    // What was changed just before is undone by itself.
+    // Earlier changes get an undo step of their own.
     await this.flush();
     for (const key of keys) this.set(key, valueIn(defaultSettings, key));
     await this.flush();
@@ -65,12 +65,15 @@ export class Preferences {
     else this.notices.changed(`reset: ${what}`);
   }
 
-  /** Shows what the host has changed them to. */
+  /** Applies a change made by the host. */
   take(settings: Settings): void {
     this.value = this.#saved = settings;
   }
 
-  /** Draws the page larger (1), smaller (-1), or as it was made (0); at once, for the host does it as it saves. */
+  /**
+   * Zooms the page in (1), out (-1) or to its default (0). Not debounced, since the host zooms when
+   * it saves.
+   */
   zoom(step: 1 | -1 | 0): void {
     const { zoom } = this.value;
     const next =
@@ -84,12 +87,12 @@ export class Preferences {
     void this.flush();
   }
 
-  /** Saves now what was changed and is not saved yet; comes when it is. */
+  /** Saves pending changes now. Resolves once they are saved. */
   flush(): Promise<void> {
     return this.#saving.flush();
   }
 
-  /** Saves once more what the host has refused. */
+  /** Retries changes that the host has refused. */
   resave(): void {
     if (!this.#refused) return;
     this.#saving.run(() => this.#save());

@@ -62,7 +62,7 @@ test("settings are saved one after the other, and the newest last", async () => 
   host.saveSettings = async (settings) => {
     atOnce += 1;
     expect(atOnce).toBe(1);
-    // The first one takes longest.
+    // The first save takes longest.
     await new Promise((resolve) => setTimeout(resolve, settings.zoom === 110 ? 500 : 10));
     atOnce -= 1;
     return save(settings);

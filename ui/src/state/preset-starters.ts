@@ -3,7 +3,7 @@ import type { PresetContent } from "../state/types";
 
 const sampling = defaultSettings.samplingChanges;
 
-/** Presets to begin with. */
+/** Suggested presets for new users. */
 export const starters: readonly PresetContent[] = [
   {
     name: "Editor",

@@ -8,7 +8,7 @@ import { Sequence } from "./sequence";
 
 const SAVE_AFTER_MS = 400;
 
-/** A preset that says nothing yet. */
+/** Content of a new preset. */
 const blank: PresetContent = {
   name: "New preset",
   instructions: "",
@@ -16,21 +16,21 @@ const blank: PresetContent = {
   sampling: defaultSettings.samplingChanges,
 };
 
-/** What of a preset is to be otherwise, of its sampling value by value. */
+/** Changes to a preset. Sampling values are changed one by one. */
 export type PresetChange = Partial<Omit<PresetContent, "sampling">> & {
   sampling?: Partial<PresetContent["sampling"]>;
 };
 
-/** The presets, and what the open chat is answered with. */
+/** The presets, and the choice of the open chat. */
 export class Presets {
   list = $state.raw<Preset[]>([]);
-  /** What was chosen for the next new chat; null: nothing was. */
+  /** Choice for the next new chat; null if none was made. */
   newChat = $state.raw<ChatPreset | null>(null);
-  /** The presets are being managed. */
+  /** True while the presets page is open. */
   shown = $state(false);
-  /** The one that is looked at then. */
+  /** Preset selected on that page. */
   selected = $state<number | null>(null);
-  /** How often it was asked to show what the open chat is answered with. */
+  /** Counts requests to show the preset card of the open chat. */
   cardRequests = $state(0);
   /** Instructions of a chat that are not saved yet. */
   #typed = $state.raw<{ chat: number | null; text: string } | null>(null);
@@ -44,28 +44,28 @@ export class Presets {
     private readonly conversation: Conversation,
   ) {}
 
-  /** What the open chat is answered with. */
+  /** Choice of the open chat, or the default of a new one. */
   readonly chosen = $derived.by((): ChatPreset => {
     const isNew = this.conversation.chat === null;
     const usual = isNew ? this.preferences.value.defaultPreset : null;
     const chosen = isNew ? this.newChat : this.conversation.preset;
     return chosen ?? { preset: usual, instructions: "" };
   });
-  /** The preset of the open chat; null: there is none, or it was deleted. */
+  /** Preset of the open chat; null if there is none or it was deleted. */
   readonly current = $derived.by(() => this.find(this.chosen.preset));
   readonly name = $derived.by(() => this.current?.name ?? "No preset");
-  /** The instructions of the open chat itself, as they are typed. */
+  /** Instructions of the open chat itself, including unsaved edits. */
   readonly own = $derived.by(() =>
     this.#typed?.chat === this.conversation.chat && this.#typed
       ? this.#typed.text
       : this.chosen.instructions,
   );
   readonly hasOwn = $derived.by(() => this.own.trim() !== "");
-  /** The instructions of the chat, as long as it has none of its own. */
+  /** Instructions that apply while the chat has none of its own. */
   readonly inherited = $derived.by(
     () => this.current?.instructions.trim() || this.preferences.value.instructions.trim(),
   );
-  /** Whether messages of the open chat are thought about at first. */
+  /** Initial thinking mode of the open chat. */
   readonly thinking = $derived.by(() => this.current?.thinking ?? this.preferences.value.thinking);
 
   find(preset: number | null): Preset | null {
@@ -77,7 +77,7 @@ export class Presets {
     else if (chat === this.conversation.chat) this.conversation.preset = preset;
   }
 
-  /** Has the open chat be answered with a preset, and with no instructions of its own. */
+  /** Sets the preset of the open chat, and clears the chat's own instructions. */
   choose(preset: number | null): Promise<void> {
     return this.#chooseFor(this.conversation.chat, preset);
   }
@@ -88,7 +88,7 @@ export class Presets {
     await this.#choose(chat, { preset, instructions: "" });
   }
 
-  /** Gives the open chat instructions of its own, soon after the last of them was typed. */
+  /** Sets the own instructions of the open chat, debounced. */
   instruct(instructions: string): void {
     const { chat } = this.conversation;
     const preset = this.current?.id ?? null;
@@ -101,12 +101,12 @@ export class Presets {
     });
   }
 
-  /** Comes when what was typed is saved. */
+  /** Resolves once the instructions are saved. */
   flush(): Promise<void> {
     return this.#saving.flush();
   }
 
-  /** Makes a preset of how the open chat is answered, and chooses it. */
+  /** Saves the settings of the open chat as a preset, and selects it for the chat. */
   async saveChatAs(name: string, thinking: boolean): Promise<boolean> {
     const { chat } = this.conversation;
     const { samplingChanges } = this.preferences.value;
@@ -124,7 +124,7 @@ export class Presets {
     return true;
   }
 
-  /** Adds a preset, the same as another or empty, and looks at it. */
+  /** Adds an empty preset or a copy of `like`, and selects it. */
   async add(like: PresetContent | null = null): Promise<void> {
     const { name, instructions, thinking, sampling } = like ?? blank;
     const content = { name, instructions, thinking, sampling };
@@ -132,7 +132,10 @@ export class Presets {
     if (id !== null) this.selected = id;
   }
 
-  /** Why a change was refused; null: it was not. Each is made to what the one before it has left. */
+  /**
+   * Changes a preset. Resolves to the reason for a refusal, or to null. Changes run in sequence,
+   * each on the result of the one before.
+   */
   change(preset: Preset, part: PresetChange): Promise<string | null> {
     return this.#changing.run(() => this.#change(preset, part));
   }
@@ -145,7 +148,7 @@ export class Presets {
         sampling: { ...sampling, ...part.sampling },
       };
       await this.host.savePreset(preset.id, content);
-      // The host's own word of it may come later.
+      // The host's event may arrive later.
       this.list = this.list.map((each) => (each.id === preset.id ? { ...each, ...content } : each));
       return null;
     } catch (error) {
@@ -162,14 +165,14 @@ export class Presets {
     this.notices.changed(`deleted “${preset.name}”`, "Chats that had it are on Default now.");
   }
 
-  /** Writes presets to a file that the person chooses. */
+  /** Exports presets to a file that the user chooses. */
   async export(presets: Preset[]): Promise<void> {
     const ids = presets.map(({ id }) => id);
     const file = await this.notices.guard(this.host.exportPresets(ids));
     if (file) this.notices.show(`Exported to ${file}`);
   }
 
-  /** Adds the presets of a file that the person chooses. */
+  /** Imports presets from a file that the user chooses. */
   async import(): Promise<void> {
     const imported = await this.notices.guard(this.host.importPresets());
     if (!imported) return;
@@ -181,7 +184,7 @@ export class Presets {
     this.notices.show(`Imported ${what}.${without}`);
   }
 
-  /** False where it was refused. */
+  /** Returns false if refused. */
   async #choose(chat: number | null, preset: ChatPreset): Promise<boolean> {
     const request = this.host.choosePreset(chat, preset).then(() => true);
     return (await this.notices.guard(request)) ?? false;

@@ -3,7 +3,7 @@ import type { Notices } from "./notices.svelte";
 
 export type CheckedNetwork = { check: NetworkCheck; at: Date };
 
-/** How many network connections there are, as it was counted last. */
+/** Number of network connections at the last check. */
 export class Privacy {
   last = $state.raw<CheckedNetwork | null>(null);
   checking = $state(false);
@@ -13,7 +13,7 @@ export class Privacy {
     private readonly notices: Notices,
   ) {}
 
-  /** Connections of the app, without those of a download; null: they were not counted, or not all of them. */
+  /** Connections of the app without those of downloads; null if not all could be counted. */
   readonly connections = $derived.by((): number | null => {
     if (this.last?.check.type !== "counted") return null;
     const own = this.last.check.processes.filter(({ role }) => role !== "download");
@@ -21,7 +21,7 @@ export class Privacy {
     return own.reduce((sum, { network }) => sum + network.length, 0);
   });
 
-  /** Counts now. */
+  /** Counts the connections now. */
   async check(): Promise<void> {
     if (this.checking) return;
     this.checking = true;

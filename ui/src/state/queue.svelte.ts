@@ -2,12 +2,12 @@ import type { Host, QueuedMessage } from "../host/host";
 import type { Notices } from "./notices.svelte";
 import { Sequence } from "./sequence";
 
-/** Messages that wait until the answer before them is done, in every chat. The host keeps them. */
+/** Messages of every chat that wait for the answer before them. The host stores them. */
 export class Queue {
   readonly #requests = new Sequence();
-  /** Chats whose first message is about to be sent. */
+  /** Chats whose first queued message is being sent. */
   readonly #sending = new Set<number>();
-  /** Chats whose queue the host has refused to keep. */
+  /** Chats whose queue the host has refused to save. */
   readonly #unsaved = new Set<number>();
   #lists = $state.raw<ReadonlyMap<number, QueuedMessage[]>>(new Map());
 
@@ -16,28 +16,31 @@ export class Queue {
     private readonly notices: Notices,
   ) {}
 
-  /** Of this chat, the first to be sent first. */
+  /** Queue of this chat, next message first. */
   of(chat: number | null): QueuedMessage[] {
     return (chat === null ? undefined : this.#lists.get(chat)) ?? [];
   }
 
-  /** Messages wait in this chat, and the first of them is about to be sent. */
+  /** Checks if the first queued message of this chat is being sent. */
   isMoving(chat: number): boolean {
     return this.#sending.has(chat) && this.of(chat).length > 0;
   }
 
-  /** What the host says of a chat; what is known here already is newer. */
+  /** Takes over the host's queue of a chat, unless it is already known here, which is newer. */
   take(chat: number, list: QueuedMessage[]): void {
     if (!this.#lists.has(chat)) this.#put(chat, list);
   }
 
-  /** These chats were removed: should one come back, the host knows what waits in it, unless it has refused that. */
+  /**
+   * Drops the queues of removed chats, unless the host has not saved them: it returns them if a
+   * chat is restored.
+   */
   forget(chats: number[]): void {
     const gone = new Set(chats.filter((chat) => !this.#unsaved.has(chat)));
     this.#lists = new Map([...this.#lists].filter(([chat]) => !gone.has(chat)));
   }
 
-  /** False where it was not saved, and does not wait. */
+  /** Returns false if the message could not be saved and is not queued. */
   async add(chat: number, message: QueuedMessage): Promise<boolean> {
     this.#put(chat, [...this.of(chat), message]);
     if (await this.#save(chat)) return true;
@@ -51,7 +54,8 @@ export class Queue {
   }
 
   /**
-   * Has `request` send the first message; the host keeps the others from then on. It goes on waiting where it is refused.
+   * Sends the first message by `request`, which stores the rest with the host. If it is refused,
+   * the message stays in the queue.
    */
   async send(
     chat: number,
@@ -63,13 +67,13 @@ export class Queue {
       if (!first) return;
       this.#put(chat, rest);
       const sent = await request(first, rest);
-      // A chat that was deleted meanwhile has its list at the host, for when it comes back.
+      // The host has the queue of a chat that was deleted meanwhile.
       if (!sent && this.#lists.has(chat)) this.#put(chat, [first, ...this.of(chat)]);
     });
     this.#sending.delete(chat);
   }
 
-  /** Saves once more what the host has refused. */
+  /** Retries the queues that the host has refused. */
   resave(): void {
     for (const chat of this.#unsaved) void this.#save(chat);
   }

@@ -6,7 +6,7 @@ import { sends, start } from "./started.fixture";
 beforeEach(() => vi.useFakeTimers());
 afterEach(() => vi.useRealTimers());
 
-/** Sends a question, and a second one while the first is answered. */
+/** Sends a question, and queues a second one while the first is answered. */
 async function queued(app: App): Promise<number> {
   await app.send();
   app.composer.write("Tell me a story");
@@ -218,7 +218,7 @@ test("a stop that was refused does not have the next one send what waits", async
   expect(app.queue.of(chat)).toHaveLength(1);
 });
 
-/** What was sent, but for the first message. */
+/** Sent messages except the first. */
 const others = (host: FakeHost): unknown[] =>
   sends(host)
     .slice(1)

@@ -1,15 +1,15 @@
 import type { DatabaseCopy, Host, StartProblem, StartState } from "../host/host";
 import { reason } from "./notices.svelte";
 
-/** A start that failed: what is wrong, and the ways out of it. */
+/** A failed start: the problem, and the options. */
 export class Recovery {
   problem: StartProblem;
-  /** What is being done, in words; null while there is a choice. */
+  /** Name of the running operation, for the user; null while they choose. */
   busy = $state<string | null>(null);
-  /** Why the last choice did not work. */
+  /** Error of the last choice. */
   error = $state("");
   #started: (note: string | null) => void = () => undefined;
-  /** Fulfilled once the app has started, with a note for the person, if there is one. */
+  /** Resolves once the app has started, with an optional note for the user. */
   readonly started = new Promise<string | null>((resolve) => (this.#started = resolve));
 
   constructor(
@@ -34,7 +34,7 @@ export class Recovery {
     return this.#act("Opening the file as it is…", () => this.host.openDamaged(), note);
   }
 
-  /** Whether an empty file can be begun. */
+  /** True if the user may start with an empty database. */
   get canStartEmpty(): boolean {
     return this.problem.keptAs !== null || this.problem.kind === "missing";
   }
@@ -43,12 +43,12 @@ export class Recovery {
     return this.#act("Trying again…", () => this.host.retryStart(), null);
   }
 
-  /** Goes on with another folder in which chats are; the app then starts again. */
+  /** Switches to another data folder; the app then restarts. */
   chooseFolder(): Promise<void> {
     return this.#leave(() => this.host.chooseDataFolder());
   }
 
-  /** Goes on with the folder in which the app begins; the app then starts again. */
+  /** Switches to the default data folder; the app then restarts. */
   beginInDefaultFolder(): Promise<void> {
     return this.#leave(async () => {
       await this.host.beginInDefaultFolder();
@@ -99,7 +99,7 @@ export class Recovery {
   }
 }
 
-/** What a person calls a backup: by its day. */
+/** Display name of a backup, by its date. */
 export function copyName({ reason, day, time, number }: DatabaseCopy): string {
   if (day === null) return "the backup made before the last update";
   const [year = 0, month = 1, date = 1] = day.split("-").map(Number);
@@ -112,7 +112,7 @@ export function copyName({ reason, day, time, number }: DatabaseCopy): string {
 
 export const capital = (words: string): string => words.charAt(0).toUpperCase() + words.slice(1);
 
-/** How a start that failed is shown: the heading, and what a person can do. */
+/** Heading and explanation for a failed start. */
 export function explain({ kind, copies, opens }: StartProblem): { title: string; text: string } {
   switch (kind) {
     case "damaged": {

@@ -1,27 +1,29 @@
 import type { AnswerStats } from "../host/host";
 import { timeLeft, tokens } from "../text/figures";
 
-/** What is known of an answer that was given. */
+/** Known facts of an answer. */
 type Given = { role: string; thinks: boolean; stats: AnswerStats | null };
 
-/** Fewer tokens say little about the rate. */
+/** Minimum of tokens for a reliable rate. */
 const MEASURED = 64;
-/** A shorter wait is none. */
+/** Threshold below which a delay goes unnoticed, in seconds. */
 const LEAST_SECONDS = 2;
 
-/** What the model reads again: tokens, and the seconds that takes, where it is known how fast this model reads. */
+/**
+ * Tokens that the model must reread, and the seconds that this takes, if its reading rate is known.
+ */
 export type Reread = { tokens: number; seconds: number | null };
 
 /**
- * What switching the thinking costs. The mode stands at the beginning of the prompt, so a chat that was answered in the
- * other one is read again. Null where nothing is, or nobody notices it.
+ * Cost of a switch of the thinking mode. The mode is at the start of the prompt, so a chat that was
+ * answered in the other mode is reread. Null if nothing is, or the delay is negligible.
  */
 export function rereadBy(entries: Given[], thinking: boolean, model: string | null): Reread | null {
   const last = lastAnswer(entries);
   return last && last.thinks !== thinking ? rereadWhole(entries, thinking, model) : null;
 }
 
-/** What reading the whole chat again costs, as other instructions have it. */
+/** Cost of rereading the whole chat, for example after a change of instructions. */
 export function rereadWhole(
   entries: Given[],
   thinking: boolean,
@@ -30,7 +32,7 @@ export function rereadWhole(
   const last = lastAnswer(entries);
   if (!last?.stats) return null;
   const { promptTokens, tokens: answered, thinkingTokens } = last.stats;
-  // Without thinking mode, what was thought is left out.
+  // Without thinking mode, earlier thinking is left out.
   const total = promptTokens + answered - (thinking ? 0 : thinkingTokens);
   const measured = entries.findLast(
     ({ stats }) =>
@@ -48,7 +50,7 @@ export function rereadWhole(
 const lastAnswer = (entries: Given[]): Given | undefined =>
   entries.findLast(({ role, stats }) => role === "assistant" && stats !== null);
 
-/** Goes on behind what causes it, such as "With thinking on, ". */
+/** Sentence that follows its cause, such as "With thinking on, ". */
 export const rereadWords = (reread: Reread): string =>
   `the model rereads this chat first: ${
     reread.seconds === null ? tokens(reread.tokens) : `about ${timeLeft(reread.seconds)}`

@@ -1,6 +1,6 @@
 import type { ChatSummary } from "../host/host";
 
-/** A chat with this id, last written in at this time. */
+/** A chat with this id that was last active at this time. */
 export function chat(id: number, updatedAt: number, more: Partial<ChatSummary> = {}): ChatSummary {
   return {
     id,

@@ -1,20 +1,20 @@
 import type { ChatSummary, Folder } from "../host/host";
 
-/** Where chats can be dropped: "pinned", a folder's id, or among those in no folder. */
+/** Drop target for chats: "pinned", a folder's id, or "loose" for no folder. */
 export type Section = "pinned" | "loose" | number;
 
-/** A line of the list of chats. `key` names it in the list. */
+/** A row of the list of chats. `key` identifies it in the list. */
 export type Row =
   | { kind: "group"; key: string; name: string; section: Section | null; inFolder?: true }
   | { kind: "folder"; key: string; folder: Folder; chats: number; section: Section }
   | { kind: "chat"; key: string; chat: ChatSummary; section: Section | null };
 
-/** The lines of the list: temporary and pinned chats, folders with what is in them, and the others by date. */
+/** Rows of the list: temporary and pinned chats, folders with their chats, and the rest by date. */
 export function rowsOf(chats: ChatSummary[], folders: Folder[], now: Date): Row[] {
   const temporary: ChatSummary[] = [];
   const pinned: ChatSummary[] = [];
   const loose: ChatSummary[] = [];
-  /** A pinned chat of a folder counts there, and stands at the top. */
+  /** A pinned chat counts in its folder, but is listed at the top. */
   const inFolders = new Map(
     folders.map(({ id }) => [id, { count: 0, shown: [] as ChatSummary[] }]),
   );
@@ -30,7 +30,7 @@ export function rowsOf(chats: ChatSummary[], folders: Folder[], now: Date): Row[
     ...group("Temporary", temporary, null),
     ...group("Pinned", pinned, "pinned"),
   ];
-  // Below pinned chats they would read as pinned.
+  // Without a heading, folders below pinned chats would look pinned, too.
   if (rows.length > 0 && folders.length > 0)
     rows.push({ kind: "group", key: "Folders", name: "Folders", section: null });
   for (const folder of folders) {
@@ -70,7 +70,7 @@ function rowOf(chat: ChatSummary, section: Section | null): Row {
   return { kind: "chat", key: chatKey(chat.id), chat, section };
 }
 
-/** Groups chats, newest first, by the calendar days of the person's own time zone. */
+/** Groups chats, newest first, by calendar day in the user's time zone. */
 function groupByDate(chats: ChatSummary[], now: Date): { name: string; chats: ChatSummary[] }[] {
   const midnight = (daysAgo: number): number =>
     new Date(now.getFullYear(), now.getMonth(), now.getDate() - daysAgo).getTime() / 1000;

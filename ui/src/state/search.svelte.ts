@@ -5,15 +5,15 @@ import type { Notices } from "./notices.svelte";
 const PAUSE_MS = 80;
 const NOTHING: SearchAnswer = { chats: [], more: false, indexing: false };
 
-/** The search over all chats, as the person types. */
+/** Search over all chats, as the user types. */
 export class Search {
   query = $state("");
   #answer = $state.raw<SearchAnswer>(NOTHING);
-  /** The query that is answered. */
+  /** Query of the current results. */
   answered = $state("");
-  /** The cursor is to come to its field, which may not be there yet. */
+  /** Set while the focus is to move to the search field, which may not be mounted yet. */
   focusRequested = $state(false);
-  /** The hit that was opened last, as long as its chat is. */
+  /** Last opened hit, while its chat is open. */
   opened = $state.raw<{ chat: number; message: number | null } | null>(null);
   #timer: ReturnType<typeof setTimeout> | undefined;
 
@@ -40,7 +40,7 @@ export class Search {
     this.focusRequested = true;
   }
 
-  /** Lists all that was found in a chat. */
+  /** Lists all matches in a chat. */
   async unfold(chat: number): Promise<void> {
     const before = this.#answer;
     const hits = await this.notices.guard(this.host.searchChat(this.answered, chat));

@@ -8,7 +8,7 @@ import type { Presets } from "./presets.svelte";
 import type { Queue } from "./queue.svelte";
 import type { Slash } from "./slash.svelte";
 
-/** What messages go through on their way to the host. */
+/** State involved in sending a message. */
 type Parts = {
   readonly chats: Chats;
   readonly composer: Composer;
@@ -20,30 +20,30 @@ type Parts = {
   readonly slash: Slash;
 };
 
-/** Sends messages: at once, or when those before them are answered. */
+/** Sends messages at once, or queues them while an answer is being written. */
 export class Sending {
-  /** Chats whose answer is stopped so that what waits is sent. */
+  /** Chats whose answer is being stopped in order to send the queue. */
   readonly #afterStop = new Set<number>();
 
   constructor(
     private readonly host: Host,
     private readonly parts: Parts,
-    /** Whether the next answer is to be thought about. */
+    /** Returns the thinking mode for the next answer. */
     private readonly thinking: () => boolean,
   ) {}
 
-  /** Sends what is written, or has it wait while an answer is written. */
+  /** Sends the message, or queues it while an answer is being written. */
   async send(): Promise<void> {
     const { composer, context, conversation, presets, queue, slash } = this.parts;
     if (slash.take()) return;
     if (context.tooLong) return;
-    // Where a long text was pasted a moment ago, it is not counted yet.
+    // A text pasted a moment ago is not counted yet.
     if (composer.pastes.length > 0 && (await context.refuses())) return;
     if (composer.empty || conversation.busy) return;
-    // Out of the box at once: what is typed while the message is on its way is another one.
+    // Text typed while the message is in transit belongs to the next one.
     const taken = composer.take();
     const { chat, text, pastes } = taken;
-    // The host is to have what was written before: the draft, and what the chat is answered with.
+    // The host must have the earlier changes first: the draft, and the preset of the chat.
     const before = Promise.all([composer.saved(chat), presets.flush()]);
     if (chat !== null && this.#hasToWait(chat)) {
       if (conversation.isStopping(chat)) this.#afterStop.add(chat);
@@ -61,19 +61,19 @@ export class Sending {
     else if (visit.isAt(sent)) composer.settle(sent);
   }
 
-  /** A message to the open chat cannot be sent yet: an answer is written, or others are sent before it. */
+  /** Returns true if a message to the open chat must wait for an answer or for earlier messages. */
   #hasToWait(chat: number): boolean {
     const { conversation, queue } = this.parts;
     if (conversation.writing || queue.isMoving(chat)) return true;
-    // Between an answer and the word of how it ended.
+    // The answer is complete, but its final event has not arrived.
     return (conversation.last?.writing ?? false) && queue.of(chat).length > 0;
   }
 
-  /** Sends the first message that waits in a chat. It goes on waiting where it is refused. */
+  /** Sends the first queued message of a chat. If it is refused, it stays in the queue. */
   async sendQueued(chat: number): Promise<void> {
     const { chats, conversation, notices, queue } = this.parts;
     await queue.send(chat, async (message, rest) => {
-      // The chat may be about to be shown.
+      // The chat may be loading.
       while (conversation.busy) await conversation.shown;
       if (chats.find(chat)?.writing) return false;
       const request = (): Promise<ChatView> =>
@@ -83,7 +83,7 @@ export class Sending {
     });
   }
 
-  /** Stops the answer that is being written, and sends the first message that waits instead. */
+  /** Stops the current answer, and sends the first queued message instead. */
   async sendNow(chat: number): Promise<void> {
     const { conversation } = this.parts;
     if (!conversation.writing) return this.sendQueued(chat);
@@ -91,7 +91,7 @@ export class Sending {
     if (!(await conversation.stop())) this.#afterStop.delete(chat);
   }
 
-  /** Takes a message that waits back into the box. */
+  /** Moves a queued message back to the box. */
   editQueued(chat: number, message: QueuedMessage): void {
     const { composer, queue } = this.parts;
     const { text, pastes, thinking } = message;
@@ -102,8 +102,8 @@ export class Sending {
   }
 
   /**
-   * An answer has ended: sends what waits in its chat. After a failure or a stop the person sees first what there is, unless
-   * it was stopped to send what waits.
+   * Sends the next queued message after an answer has ended. After a failure or a stop it waits, so
+   * that the user can look first, unless the stop was meant to send the queue.
    */
   goOn(chat: number, state: Message["state"]): void {
     const wanted = this.#afterStop.delete(chat);

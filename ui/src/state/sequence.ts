@@ -1,10 +1,13 @@
-/** Makes one request after the other: the host may take them up in another order. */
+/**
+ * Runs requests strictly one after the other, since the host may process concurrent ones out of
+ * order.
+ */
 export class Sequence {
-  /** Comes when all requests are over. */
+  /** Resolves once all requests are done. */
   done: Promise<unknown> = Promise.resolve();
   #running = 0;
 
-  /** Makes a request, the first one at once: the window may be going. */
+  /** Runs a request, synchronously if none is pending, as the window may be closing. */
   run<T>(request: () => Promise<T>): Promise<T> {
     const { done } = this;
     let end = (): void => undefined;

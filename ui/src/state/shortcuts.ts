@@ -3,12 +3,12 @@ import { commands, type Command } from "./commands";
 
 type Keys = Pick<KeyboardEvent, "key" | "ctrlKey" | "metaKey" | "shiftKey" | "altKey">;
 
-/** A command that has keys. */
+/** A command with a keyboard shortcut. */
 export type Shortcut = Command & { keys: string };
 
 export const shortcuts = commands.filter((command): command is Shortcut => !!command.keys);
 
-/** Keys that mean something in one place only, for the list in the settings. */
+/** Keys that work in one place only, for the list in the settings. */
 export const boxKeys = [
   { keys: "Shift+Enter", name: "New line in the message" },
   { keys: "ArrowUp", name: "Edit the last message, from the empty box" },
@@ -16,7 +16,7 @@ export const boxKeys = [
   { keys: "Ctrl+Shift+Backspace", name: "Delete the message whose buttons have the focus" },
 ];
 
-/** What the keys mean; `inText` while the cursor stands in text that they could move or mark. */
+/** Shortcut for a key event. `inText`: the focus is in text that the keys could edit. */
 export function shortcutFor(event: Keys, app: App, inText: boolean): Shortcut | undefined {
   return shortcuts.find(
     (shortcut) =>
@@ -29,7 +29,7 @@ export function shortcutFor(event: Keys, app: App, inText: boolean): Shortcut | 
 const worksInDialogs = ({ inDialogs }: Shortcut, app: App): boolean =>
   typeof inDialogs === "function" ? inDialogs(app) : inDialogs === true;
 
-/** Whether the web view must not have these keys. */
+/** Checks if the web view must not receive these keys. */
 export function isReserved(event: Keys): boolean {
   return shortcuts.some((shortcut) => shortcut.reserved && isMeant(event, shortcut));
 }
@@ -38,7 +38,7 @@ function isMeant(event: Keys, { keys, also }: Pick<Shortcut, "keys" | "also">): 
   return pressed(event, keys) || (also !== undefined && pressed(event, also));
 }
 
-/** Keys that many layouts have behind Shift, and what they are without it. */
+/** Keys that many layouts have on Shift, with their unshifted characters. */
 const signs: Record<string, string[]> = { Plus: ["+", "="], Minus: ["-", "_"], Slash: ["/"] };
 
 function pressed(event: Keys, keys: string): boolean {

@@ -5,33 +5,33 @@ import type { Notices } from "./notices.svelte";
 
 export { slashCommands };
 
-/** What the menu offers: a command, or what may stand behind one. */
+/** A completion in the menu: a command or one of its arguments. */
 export type SlashChoice = {
-  /** What the box holds once it is chosen. */
+  /** Text in the box after the choice. */
   text: string;
-  /** Behind it: what may follow. */
+  /** Placeholder for the argument. */
   argument: string;
   does: string;
-  /** It can be run as it is. */
+  /** True if it can be run as it is. */
   ready: boolean;
 };
 
-/** What was typed in place of a message. */
+/** Result of parsing the text in the box. */
 type Typed =
   | { type: "message"; text: string }
   | { type: "command"; command: SlashCommand; argument: string }
   | { type: "refused"; why: string };
 
-/** The commands that are typed behind a slash: the menu of them, and what they do. */
+/** Slash commands: the menu, and how they are run. */
 export class Slash {
   #at = $state(0);
-  /** The menu was closed: what is typed is a message, whatever it begins with. */
+  /** Set once the menu is dismissed: the text is then a message, even if it begins with a slash. */
   #dismissed = $state(false);
 
-  /** Why a command cannot be run now, or null. */
+  /** Reason why a command cannot be run now, or null. */
   refusal: (name: SlashName) => string | null = () => null;
   run: (name: SlashName, argument: string) => void = () => undefined;
-  /** Sends what the box holds. */
+  /** Sends the text in the box. */
   onsend: () => void = () => undefined;
 
   constructor(
@@ -44,10 +44,10 @@ export class Slash {
     const { text } = this.composer;
     return this.#dismissed || !text.startsWith("/") ? [] : this.#choicesFor(text);
   });
-  /** The place of the choice that Enter takes. */
+  /** Index of the highlighted choice. */
   readonly at = $derived.by(() => Math.min(this.#at, this.choices.length - 1));
 
-  /** What is typed has changed. */
+  /** Updates the menu after a change of the text. */
   typed(text: string): void {
     this.#at = 0;
     if (!text.startsWith("/")) this.#dismissed = false;
@@ -57,7 +57,7 @@ export class Slash {
     this.#dismissed = true;
   }
 
-  /** Goes to the next choice; past an end it goes round. */
+  /** Moves to the next choice and wraps around at the ends. */
   step(step: 1 | -1): void {
     const { length } = this.choices;
     if (length > 0) this.#at = (this.at + step + length) % length;
@@ -67,14 +67,14 @@ export class Slash {
     this.#at = at;
   }
 
-  /** Writes a choice into the box, to be gone on with. */
+  /** Completes a choice in the box, without running it. */
   complete(choice: SlashChoice): void {
     this.#at = 0;
     this.composer.write(choice.argument === "" ? choice.text : `${choice.text} `);
     this.composer.focus();
   }
 
-  /** Runs a choice, or writes it into the box where something has to follow it. */
+  /** Runs a choice, or completes it if it needs an argument. */
   choose(choice: SlashChoice): void {
     if (!choice.ready) {
       this.complete(choice);
@@ -84,7 +84,7 @@ export class Slash {
     this.take();
   }
 
-  /** Takes a command out of the box and runs it; false: what the box holds is a message. */
+  /** Runs the command in the box and clears it. Returns false if the text is a message. */
   take(): boolean {
     const { composer } = this;
     const typed = this.#dismissed ? null : read(composer.text);
@@ -103,14 +103,14 @@ export class Slash {
       this.#refuse(refusal);
       return true;
     }
-    // Gone before it runs: the command may open another chat, which has a text of its own.
+    // Cleared before the run: the command may open another chat, which has its own draft.
     composer.write("");
     void composer.flush();
     this.run(command.name, argument);
     return true;
   }
 
-  /** Says why something is no command; the text stays, and may be sent as it is. */
+  /** Shows why a text is not a valid command. It stays in the box, and may be sent as a message. */
   #refuse(why: string): void {
     const send = (): void => {
       this.#dismissed = true;
@@ -150,14 +150,14 @@ export class Slash {
       }));
   }
 
-  /** What can stand behind a command, where that is known. */
+  /** Possible arguments of a command, if known. */
   #argumentsOf({ name, argument }: SlashCommand): string[] {
     if (name === "model") return [...new Set(this.models.here.map(wholeName))];
     return options(argument);
   }
 }
 
-/** The words of which one stands behind a command that takes no others. */
+/** Options of a command that accepts a fixed set of arguments. */
 const options = (argument: string | null): string[] =>
   argument?.includes("|") ? argument.replaceAll(/[[\]]/gu, "").split("|") : [];
 
@@ -169,13 +169,13 @@ const plain = (name: string): string => name.toLowerCase().replaceAll("-", "_");
 const named = (name: string): SlashCommand | undefined =>
   slashCommands.find((command) => command.name === plain(name));
 
-/** Reads what was typed. A path is no command, nor is what follows a space. */
+/** Parses the text in the box. A path is not a command, nor is text after a space. */
 export function read(text: string): Typed {
   const [, slashes = "", name = "", rest = ""] =
     /^(\/{1,2})([A-Za-z_-]+)(?:\s+([^]*))?$/u.exec(text) ?? [];
   if (name === "") return { type: "message", text };
   const command = named(name);
-  // Two slashes stand for one that is meant.
+  // Two slashes escape a literal one.
   if (slashes === "//") return { type: "message", text: command ? text.slice(1) : text };
   if (!command) return { type: "refused", why: `There is no command /${name}.` };
   const argument = rest.trim();

@@ -57,7 +57,7 @@ test.each([
 
 test.each([
   ["/ne now", "There is no command /ne."],
-  // It works in the terminal alone.
+  // Only works in the terminal.
   ["/quit", "There is no command /quit."],
   ["/new car", "/new takes nothing behind it."],
   ["/theme pink", "/theme takes one of these: system, light, dark."],

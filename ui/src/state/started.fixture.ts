@@ -1,7 +1,7 @@
 import { FakeHost, type Script } from "../host/fake/fake";
 import { App } from "./app.svelte";
 
-/** An app that has started over a scripted host whose answers come soon. */
+/** Starts an app on a scripted host with short delays. */
 export async function start(script: Script = {}): Promise<{ app: App; host: FakeHost }> {
   const host = new FakeHost({ readingMs: 50, rate: 400, ...script });
   const app = new App(host);
@@ -9,5 +9,5 @@ export async function start(script: Script = {}): Promise<{ app: App; host: Fake
   return { app, host };
 }
 
-/** The messages that were sent. */
+/** Calls of `send`. */
 export const sends = (host: FakeHost): unknown[] => host.calls.filter(([verb]) => verb === "send");

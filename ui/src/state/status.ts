@@ -1,7 +1,7 @@
 import { count, tokens } from "../text/figures";
 import type { App } from "./app.svelte";
 
-/** Says which model answers, on which device, how much of its context the chat takes, and how many network connections there are. */
+/** Shows the model, its device, the use of its context, and the number of network connections. */
 export async function showStatus(app: App): Promise<void> {
   const words = modelWords(app);
   await app.privacy.check();

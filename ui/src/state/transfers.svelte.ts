@@ -2,37 +2,40 @@ import type { Format, Host, ChatTransfer } from "../host/host";
 import { chatCount } from "../text/figures";
 import type { Notices } from "./notices.svelte";
 
-/** What is to be exported: chats, or all of them. `name`: what the file is to be called. */
+/** Chats to export, or null for all. `name`: suggested file name. */
 export type Exporting = { chats: number[] | null; name: string | null };
 
-/** The last part of a path. */
+/** Last segment of a path. */
 const nameOf = (path: string): string => path.split(/[/\\]/u).at(-1) ?? "";
 
-/** The formats by the extensions of their files. */
+/** Formats by file extension. */
 const FORMATS: Record<string, Format> = { md: "markdown", html: "html", jsonl: "jsonl" };
 
-/** Exports, imports and prints: what is asked for, what is running, and what became of it. */
+/** Exports, imports and prints: the dialog, the progress and the result. */
 export class Transfers {
-  /** The chats whose export is being asked for, while the dialog is open. */
+  /** Chats to export, while the dialog is open. */
   exporting = $state.raw<Exporting | null>(null);
-  /** What runs, and which part of it is done. */
+  /** Running transfer, and its progress from 0 to 1. */
   running = $state.raw<{ kind: ChatTransfer["kind"]; done: number } | null>(null);
-  /** What runs was asked to end, and is being undone. */
+  /** Set while a cancelled transfer is rolled back. */
   cancelling = $state(false);
-  /** The data was moved: the app is about to start again. */
+  /** Set once the data was moved and the app is about to restart. */
   moved = $state(false);
-  /** How an export was made last. */
+  /** Options of the last export. */
   format = $state<Format>("markdown");
   thinking = $state(true);
-  /** A chat that is being printed, as HTML. */
+  /** Chat that is being printed, as HTML. */
   printed = $state.raw<string | null>(null);
   #prints = 0;
-  /** The chats that were there before an import. */
+  /** Chats that existed before an import. */
   #before = new Set<number>();
-  /** The chats that are listed, the latest first, and how one is opened. */
+  /** Listed chats, newest first, and how to open one. */
   listed: () => number[] = () => [];
   open: (chat: number) => void = () => undefined;
-  /** Hears that something begins: it is seen, and can be cancelled, in the window itself. */
+  /**
+   * Runs when a transfer begins: its progress, and the button that cancels it, are in the main
+   * window.
+   */
   onbegin: () => void = () => undefined;
 
   constructor(
@@ -40,12 +43,15 @@ export class Transfers {
     private readonly notices: Notices,
   ) {}
 
-  /** Asks how and where to export these chats; none: all. */
+  /** Opens the export dialog for these chats, or for all if null. */
   exportChats(chats: number[] | null): void {
     if (chats?.length !== 0) this.exporting = { chats, name: null };
   }
 
-  /** Asks the same of one chat, whose file is called `file`; its extension says which format. */
+  /**
+   * Opens the export dialog for one chat, with `file` as its name; the extension selects the
+   * format.
+   */
   exportTo(chat: number, file: string): void {
     const name = nameOf(file);
     const [, stem, extension = ""] = /^(.*?)(?:\.([^.]*))?$/u.exec(name) ?? [];
@@ -54,7 +60,7 @@ export class Transfers {
     this.exporting = { chats: [chat], name: (format ? stem : name) || null };
   }
 
-  /** Exports as the dialog says. It stays open where no file was chosen. */
+  /** Exports with the options of the dialog, which stays open if no file is chosen. */
   async export(): Promise<void> {
     const { exporting, format, thinking } = this;
     if (!exporting) return;
@@ -68,12 +74,12 @@ export class Transfers {
     await this.notices.guard(this.host.importChats());
   }
 
-  /** Has the whole chat drawn for paper; the dialog opens when it is. */
+  /** Renders the whole chat for printing. The print dialog opens once that is done. */
   async print(chat: number): Promise<void> {
     const print = ++this.#prints;
     this.printed = null;
     const html = await this.notices.guard(this.host.chatAsHtml(chat, this.thinking));
-    // Another one may have been asked for meanwhile.
+    // A later print may have been requested meanwhile.
     if (print === this.#prints) this.printed = html;
   }
 
@@ -87,7 +93,7 @@ export class Transfers {
     if (!asked) this.cancelling = false;
   }
 
-  /** Leads from a file that was written to the folder that it is in. */
+  /** Action that shows an exported file in its folder. */
   #showing(file: string): { label: string; run: () => void } {
     const run = (): void => void this.notices.guard(this.host.showExported(file));
     return { label: "Show in folder", run };
@@ -95,7 +101,7 @@ export class Transfers {
 
   receive({ kind, state }: ChatTransfer): void {
     if (state.name === "refused") {
-      // What runs goes on.
+      // The running transfer continues.
       this.notices.warn(state.message);
       return;
     }
@@ -115,7 +121,7 @@ export class Transfers {
         break;
       }
       case "imported": {
-        // What was left out is said in further sentences.
+        // Omissions are reported in further sentences.
         const isReport = state.message.includes(". ");
         const first = this.listed().find((chat) => !this.#before.has(chat));
         const look =

@@ -119,7 +119,7 @@ test("what waits is sent at once in the place of the answer that is written", as
   await vi.advanceTimersByTimeAsync(100);
   expect(sends(host).at(-1)).toEqual(["send", chat, "Rather a poem", true]);
   expect(app.conversation.entries[1]?.state).toBe("stopped");
-  // A later stop sends nothing by itself.
+  // A later stop does not send the queue.
   app.composer.write("Third");
   await app.send();
   await app.conversation.stop();

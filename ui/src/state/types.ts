@@ -1,4 +1,4 @@
-/** The words of the wire that views may speak. */
+/** Wire types that views may use. */
 export type {
   Agreement,
   AnswerStats,

@@ -1,15 +1,15 @@
 /**
- * A person's stay with a chat, from when they ask for it until they ask for another. What comes after an `await` acts only
- * for the visit that began it: by then the person may have gone on.
+ * A user's stay in a chat, from opening it until opening another one. After an `await`, code acts
+ * only if the visit that began it still lasts: the user may have moved on.
  */
 export class Visit {
-  /** The person has not asked for another chat. */
+  /** True until the user opens another chat. */
   lasts = true;
 
-  /** `chat`: null is a new one, until its first message makes it a chat, and one whose chat was removed. */
+  /** `chat`: null for a new chat before its first message, and after the chat was removed. */
   constructor(public chat: number | null) {}
 
-  /** The person is still here, and the chat is this one. */
+  /** Checks if the user is still here, in this chat. */
   isAt(chat: number): boolean {
     return this.lasts && this.chat === chat;
   }
