@@ -3,28 +3,31 @@ import type { Job } from "../text/highlighter";
 import type { Run } from "../text/runs";
 import { highlighter } from "../text/worker";
 
-/** Above this, closed code keeps the colours that its pieces have. */
+/** Length, in characters, above which finished code keeps the colours of its separate pieces. */
 const LONGEST = 200_000;
-/** After this number of characters a line stays plain: it is laid out as one, and every run adds to the cost. */
+/**
+ * Number of characters after which a line stays plain: each run makes the layout of a long line
+ * slower.
+ */
 const LONGEST_LINE = 5_000;
 
 class Piece {
   runs = $state.raw<Run[]>([]);
-  /** The text that colours were asked for last, and whether they are still to come. */
+  /** Last text that was submitted for highlighting, and whether the result is pending. */
   asked = "";
   pending = false;
 }
 
-/** The colours of one block of code: piece by piece while it grows, and of the whole once it is closed. */
+/** Colours of one code block: piece by piece while it grows, and of the whole once it is closed. */
 export class Colours {
   #pieces: Piece[] = [];
   #whole = "";
-  /** Nothing more is asked: the block is gone, or its code takes too long to be tried at each update. */
+  /** Aborted when the block is unmounted, or if highlighting it at each update takes too long. */
   readonly #over = new AbortController();
 
   /**
-   * Adds pieces until there are `count`. Not in `of`: state that is created while it is read is not
-   * tracked by its reader.
+   * Adds pieces until there are `count`. Not part of `of`: Svelte does not track state for the
+   * reader that created it.
    */
   prepare(count: number): void {
     while (this.#pieces.length < count) this.#pieces.push(new Piece());
@@ -34,7 +37,7 @@ export class Colours {
     return this.#pieces[index]?.runs ?? [];
   }
 
-  /** Asks for what has no colours yet; they come later. */
+  /** Requests colours for new text. They arrive asynchronously. */
   follow(texts: string[], language: string, open: boolean): void {
     if (!isKnownLanguage(language)) return;
     const plain = beyond(texts, LONGEST_LINE);
@@ -59,7 +62,7 @@ export class Colours {
   async #ask(index: number, text: string, language: string): Promise<void> {
     const piece = this.#pieces[index];
     if (!piece) return;
-    // While colours are to come, the next update asks again.
+    // A pending piece is submitted again with the next update.
     if (piece.pending || piece.asked === text) return;
     piece.asked = text;
     piece.pending = true;
@@ -81,7 +84,7 @@ export class Colours {
   }
 }
 
-/** Which of these texts lie whole in one line, more than `characters` after its beginning. */
+/** Flags the texts that lie entirely within one line, after its first `characters`. */
 function beyond(texts: string[], characters: number): boolean[] {
   let line = 0;
   return texts.map((text) => {

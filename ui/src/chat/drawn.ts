@@ -2,12 +2,12 @@ import type { Attachment } from "svelte/attachments";
 import { sanitise } from "../text/sanitise";
 import { redraw } from "./redraw";
 
-/** Fills an element with HTML that Markdown made. */
+/** Fills an element with HTML rendered from Markdown. */
 export function content(html: string): Attachment<HTMLElement> {
   return (element) => redraw(element, made(html));
 }
 
-/** Fills the head or the body of a table with the rows that `html` has there. */
+/** Fills the head or the body of a table with the matching rows of `html`. */
 export function rowsOf(section: "thead" | "tbody", html: string): Attachment<HTMLElement> {
   return (element) => {
     const rows = made(html).querySelector(section);

@@ -3,28 +3,33 @@ import type { App } from "../state/app.svelte";
 import { places, type Term } from "../text/query";
 import { keepInView, live, paint, rangesIn, SETTLING_MS } from "./marks";
 
-/** The names of the marks in `answer.css`, from the strongest to the faintest, and how long each stays. */
+/**
+ * Highlight names in `answer.css`, from strongest to faintest, and their durations in milliseconds.
+ */
 const FADING = [
   ["found", 4000],
   ["found-fading", 160],
   ["found-faint", 160],
 ] as const;
 
-/** What of a message can be found. */
+/** Searchable parts of a message. */
 const TEXTS = ".answer, .bubble, .thoughts";
-/** The button above code; its language is in the text of the message. */
+/** Copy button above code, whose language name is not part of the message. */
 const COPY = "figcaption button";
 
-/** Where a search has led to this message: shows the first of the words and marks all of them for a while. */
+/**
+ * Scrolls to the first search term in the message that a search led to, and highlights all of them
+ * for a while.
+ */
 export function found({ conversation, dialogOpen }: App, id: number): Attachment<HTMLElement> {
   return (article) => {
     if (conversation.sought !== id || conversation.soughtTerms.length === 0) return;
-    // WebKit would paint words of the dialog in the place of those that it has made inert.
+    // WebKit would paint the dialog's text with highlights of the inert page.
     if (dialogOpen) {
       conversation.soughtTerms = [];
       return;
     }
-    // A message that leaves the view and comes back is not shown once more.
+    // Not repeated when the message is rendered again after scrolling.
     return mark(article, conversation.soughtTerms, () => (conversation.soughtTerms = []));
   };
 }
@@ -42,7 +47,9 @@ function mark(article: HTMLElement, terms: Term[], onseen: () => void): () => vo
     );
     paintOnly(name, ranges);
   };
-  /** From when the words were seen; a page that is busy drawing shows nothing. */
+  /**
+   * Starts the fade once the highlights are visible: a page that is busy rendering shows nothing.
+   */
   const fade = (): void => {
     let at = 0;
     for (const [step, stays] of FADING) {
@@ -51,7 +58,7 @@ function mark(article: HTMLElement, terms: Term[], onseen: () => void): () => vo
     }
     timers.push(setTimeout(leave, at), setTimeout(onseen, SETTLING_MS));
   };
-  // A long message is drawn a piece at a time, and coloured later.
+  // A long message is rendered in pieces, and coloured later.
   let due = 0;
   const changes = new MutationObserver(() => {
     due ||= requestAnimationFrame(() => {
@@ -72,7 +79,7 @@ function mark(article: HTMLElement, terms: Term[], onseen: () => void): () => vo
   return leave;
 }
 
-/** Marks these with the style of that name, and takes away all others. */
+/** Sets these ranges as the only highlights of this kind. */
 function paintOnly(name: string, ranges: Range[]): void {
   for (const [each] of FADING) paint(each, each === name ? ranges : []);
 }

@@ -1,16 +1,22 @@
 import { BREAK, BREAKING } from "../text/shown";
 
-/** More marks than these in one text help nobody. */
+/** Limit of highlights in one text. */
 export const MOST = 500;
-/** So long, the view may move by itself once the words are there, and they may be still to come. */
+/**
+ * Time for which the scroll position is corrected after the match has been rendered, since the
+ * layout may still change.
+ */
 export const SETTLING_MS = 1500;
-/** So long the words may take to be drawn. */
+/** Time limit for rendering the match. */
 const TIMEOUT_MS = 20_000;
 
-/** Words in two of these do not stand together. */
+/** Block elements, across which no match extends. */
 const BLOCKS = BREAKING.join(", ");
 
-/** Marks ranges with the style of that name in `answer.css`; the higher rank is seen. Older web views mark nothing. */
+/**
+ * Sets the ranges of a highlight in `answer.css`. The highest rank is painted on top. Does nothing
+ * in web views without the Highlight API.
+ */
 export function paint(name: string, ranges: AbstractRange[], rank = 0): void {
   if (!("highlights" in CSS)) return;
   if (ranges.length === 0) {
@@ -23,8 +29,8 @@ export function paint(name: string, ranges: AbstractRange[], rank = 0): void {
 }
 
 /**
- * The ranges of what `places` finds in the text of these elements but in `skipped` ones. They are static: each live one
- * makes every change of the page dearer.
+ * Ranges of the matches that `places` finds in the text of these elements, except in `skipped`
+ * ones. They are static, because each live range slows down every change of the DOM.
  */
 export function rangesIn(
   parts: Iterable<Element>,
@@ -75,7 +81,9 @@ export function rangesIn(
     });
 }
 
-/** The same as a range that has a place on the screen. Its text may have changed since. */
+/**
+ * Converts to a live range, which has a position on screen. The text may have changed meanwhile.
+ */
 export function live({ startContainer, startOffset, endContainer, endOffset }: StaticRange): Range {
   const range = document.createRange();
   range.setStart(startContainer, Math.min(startOffset, startContainer.textContent?.length ?? 0));
@@ -84,18 +92,18 @@ export function live({ startContainer, startOffset, endContainer, endOffset }: S
 }
 
 type View = {
-  /** What to show; undefined while it is not drawn. */
+  /** Range to show; undefined until it is rendered. */
   range: () => Range | undefined;
   signal: AbortSignal;
-  /** It is there for the first time. */
+  /** Runs when the range is first rendered. */
   onseen?: () => void;
-  /** It was brought into view. */
+  /** Runs after each scroll to the range. */
   onshown?: () => void;
-  /** The reader does something: the view is theirs. */
+  /** Runs when the user scrolls, clicks or types. */
   onmoved?: () => void;
 };
 
-/** Keeps a range in view from its first frame, for as long as the view may move by itself. */
+/** Scrolls to a range and keeps it in view until the layout settles or the user scrolls. */
 export function keepInView({ range, signal, onseen, onshown, onmoved }: View): void {
   let end = performance.now() + TIMEOUT_MS;
   let isSeen = false;
@@ -123,12 +131,12 @@ export function keepInView({ range, signal, onseen, onshown, onmoved }: View): v
   requestAnimationFrame(settle);
 }
 
-/** Brings a word into the middle of the log, unless it is well in view already. */
+/** Scrolls a match to the middle of the log, unless it is comfortably in view. */
 function show(range: Range): void {
   const element = range.startContainer.parentElement;
   const log = element?.closest<HTMLElement>("[role=log]");
   if (!element || !log) return;
-  // What is far from the view has no place yet.
+  // An element far from the viewport has no layout yet.
   const isDrawn = range.getClientRects().length > 0;
   if (!isDrawn) element.scrollIntoView({ block: "center" });
   showAcross(range, element);
@@ -139,7 +147,7 @@ function show(range: Range): void {
   log.scrollTop += (top + bottom) / 2 - (view.top + view.bottom) / 2;
 }
 
-/** A wide table or a line of code scrolls to the side. */
+/** Scrolls horizontally in a wide table or a line of code. */
 function showAcross(range: Range, element: Element): void {
   const wide = element.closest("pre, .table, .formula");
   if (!wide || wide.scrollWidth <= wide.clientWidth) return;

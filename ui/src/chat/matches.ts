@@ -4,31 +4,37 @@ import { placesOf } from "../text/query";
 import { live, paint, rangesIn } from "./marks";
 
 const THOUGHTS = ".thoughts:not(.folded)";
-/** The parts of a message that are searched each by itself, in the order of `ShownText`. */
+/** Parts of a message that are searched separately, in the order of `ShownText`. */
 const UNITS = `${THOUGHTS} .piece, .answer .block, .bubble .piece`;
 
-/** Above code stands its language, which is no text of the message. */
+/** Caption of code with the language name, which is not part of the message. */
 const CAPTION = "figcaption";
 
-/** The names of the marks in `answer.css`. */
+/** Highlight names in `answer.css`. */
 const OTHERS = "match";
 const CURRENT = "current-match";
 
-/** In all; those of the current message come first. */
+/** Limit of all highlights. The current message takes precedence. */
 const MOST_MARKS = 5000;
-/** So long the page is searched in a frame. */
+/** Time slice for searching per frame. */
 const SLICE_MS = 8;
-/** After a change of the page it is searched again no sooner, and in no more than this share of the time. */
+/**
+ * Minimum pause before searching a changed page again, and the largest share of the time spent on
+ * it.
+ */
 const PAUSE_MS = 250;
 const SHARE = 1 / 20;
-/** While a long message is drawn, a match in it is waited for at each frame; its units are listed less often. */
+/**
+ * Lifetime of the cached list of units: while a long message is rendered, a match is looked up at
+ * each frame.
+ */
 const LISTED_MS = 100;
 const NONE_LISTED = { entry: -1, units: [], until: 0 };
 
-/** How many matches a unit has, and the ranges of the first of them. */
+/** Number of matches in a unit, and the ranges of the first ones. */
 type Found = { count: number; ranges: StaticRange[] };
 
-/** Marks in the messages that are drawn what is looked for; what has not changed is not searched again. */
+/** Highlights matches in the rendered messages, and caches the result of each unchanged unit. */
 export class Matches {
   #log: HTMLElement | undefined;
   #pattern: RegExp | null = null;
@@ -40,7 +46,7 @@ export class Matches {
   #cost = 0;
   #listed: { entry: number; units: readonly Element[]; until: number } = NONE_LISTED;
 
-  /** For the log, while something is looked for. */
+  /** Attached to the log while the find bar is open. */
   readonly attach: Attachment<HTMLElement> = (log) => {
     this.#log = log;
     const changes = new MutationObserver((records) => this.#changed(records));
@@ -68,7 +74,10 @@ export class Matches {
     this.#begin();
   }
 
-  /** Where a match is drawn. Thoughts that are folded, or not all drawn yet, do not count for a match in the text. */
+  /**
+   * Range of a match. Thinking that is collapsed or only partly rendered does not count for a match
+   * in the text.
+   */
   rangeOf({ entry, nth, inThoughts }: Match): Range | undefined {
     const pattern = this.#pattern;
     if (!pattern) return undefined;
@@ -122,7 +131,7 @@ export class Matches {
       () => {
         this.#timer = undefined;
         this.#cost = 0;
-        // What has changed may have brought units, and nothing may change after it.
+        // The change may have added units, and no other may follow.
         this.#listed = NONE_LISTED;
         this.#work();
       },

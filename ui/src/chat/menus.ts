@@ -3,7 +3,7 @@ import type { App } from "../state/app.svelte";
 import type { Entry } from "../state/entry.svelte";
 import type { MenuItem } from "../state/menu.svelte";
 
-/** What the menu of a message has, in groups. */
+/** Menu of a message, in groups. */
 export function messageMenu(app: App, entry: Entry): MenuItem[][] {
   if (entry.writing) return [];
   const { conversation } = app;
@@ -18,7 +18,7 @@ export function messageMenu(app: App, entry: Entry): MenuItem[][] {
     },
     { label: `Edit ${noun}`, disabled, run: () => void (conversation.editing = entry.id) },
   ];
-  /** It was edited, or its answer was deleted. */
+  /** True after an edit of the question, or if its answer was deleted. */
   const hasNoAnswer = !isAnswer && conversation.last === entry;
   const answer = (): void => void conversation.regenerate(entry, app.thinking);
   const goOn: MenuItem[] = [
@@ -42,7 +42,7 @@ export function messageMenu(app: App, entry: Entry): MenuItem[][] {
   ];
 }
 
-/** The ways to answer once more. */
+/** Options for a new answer. */
 export function regenerateMenu(app: App, entry: Entry): MenuItem[] {
   const { conversation, thinking, mayThink } = app;
   const disabled = conversation.writing || app.readOnly;

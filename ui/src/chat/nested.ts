@@ -4,11 +4,14 @@ import type { Run } from "../text/runs";
 import { highlighter } from "../text/worker";
 import { drawRuns } from "./runs";
 
-/** Colours of code that was drawn lately, so that a list that grows keeps those it has. */
+/** Cached colours of recently rendered code, so that a growing list keeps its colours. */
 const known = new Map<string, Run[]>();
 const MOST_KNOWN = 60;
 
-/** Colours the code in lists and quotations; while the block is `open`, its last code may still grow. */
+/**
+ * Highlights the code in lists and quotations. While the block is `open`, its last code may still
+ * grow.
+ */
 export function colourCode(open: boolean): Attachment<HTMLElement> {
   return (block) => {
     const leaving = new AbortController();

@@ -1,6 +1,9 @@
 import { count } from "../text/figures";
 
-/** What was left out of a prompt, in words that go on a sentence with "not"; null where nothing was. */
+/**
+ * Omitted parts of a prompt, as the object of a negated sentence ("It won't see …"); null if
+ * nothing was omitted.
+ */
 export function leftOut({
   messages,
   thinking,

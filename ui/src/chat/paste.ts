@@ -1,9 +1,9 @@
 import { count } from "../text/figures";
 
-/** Bytes of text that a token stands for, about: until the model has counted. */
+/** Estimate of bytes per token, used until the model has counted. */
 const BYTES_PER_TOKEN = 4;
 
-/** What a long text is said to be: its size, its tokens, and whether a message with `room` tokens can hold it. */
+/** Size and tokens of a long text, and whether it fits in a message with `room` tokens. */
 export function pasteFacts(
   text: string,
   counted: number | null,

@@ -1,4 +1,7 @@
-/** Has `element` hold what `fresh` holds. Nodes that stay the same stay in place, and a selection in them does, too. */
+/**
+ * Updates the content of `element` to that of `fresh`. Unchanged nodes stay in place, and with them
+ * a selection.
+ */
 export function redraw(element: Element, fresh: ParentNode & Node): void {
   keepSelection(element, () => patch(element, fresh));
 }
@@ -12,18 +15,18 @@ function patch(target: Node, fresh: Node): void {
     else if (before instanceof Text && node instanceof Text) patchText(before, node.data);
     else if (!(before instanceof Element && node instanceof Element) || !isAlike(before, node))
       target.replaceChild(node, before);
-    // Code has its colours already.
+    // Code is already coloured.
     else if (before.localName !== "code" || before.textContent !== node.textContent)
       patch(before, node);
   }
   for (const node of shown.slice(next.length)) node.remove();
 }
 
-/** The same element, perhaps with other content. */
+/** Compares elements without their content. */
 const isAlike = (a: Element, b: Element): boolean =>
   a.cloneNode(false).isEqualNode(b.cloneNode(false));
 
-/** Changes only what is behind the common beginning: a range that ends before stays as it is. */
+/** Replaces only the text after the common prefix: a range that ends before it is not affected. */
 function patchText(node: Text, text: string): void {
   const { data } = node;
   let common = 0;
@@ -34,7 +37,7 @@ function patchText(node: Text, text: string): void {
 
 type End = { node: Node; offset: number; characters: number | null };
 
-/** Keeps what is selected in `element` over a change, as far as its text stays the same. */
+/** Preserves the selection in `element` across a change, as far as its text stays the same. */
 export function keepSelection(element: Element, change: () => void): void {
   const selection = document.getSelection();
   if (!selection || selection.isCollapsed || !selection.containsNode(element, true)) {
@@ -56,7 +59,7 @@ export function keepSelection(element: Element, change: () => void): void {
   if (!isThere) selection.setBaseAndExtent(...placeOf(element, anchor), ...placeOf(element, focus));
 }
 
-/** An end of the selection, with the number of characters before it where it is in `element`. */
+/** End of the selection. Within `element`, includes the number of characters before it. */
 function endIn(element: Element, node: Node | null, offset: number): End | null {
   if (!node) return null;
   if (!element.contains(node)) return { node, offset, characters: null };

@@ -1,7 +1,7 @@
 import type { Run } from "../text/runs";
 import { keepSelection } from "./redraw";
 
-/** Draws runs of code as all that `element` holds. What it begins with already stays as it is. */
+/** Sets the content of `element` to these runs of code. A matching prefix stays in place. */
 export function drawRuns(element: HTMLElement, runs: Run[]): void {
   const shown = [...element.childNodes];
   const fresh = runs.findIndex((run, at) => !isDrawn(shown[at], run));

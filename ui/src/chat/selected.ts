@@ -1,29 +1,29 @@
-/** Text and HTML of a selection for other programs. */
+/** Text and HTML of a selection, for the clipboard. */
 export type Copied = { text: string; html: string };
 
-/** The elements that another program may know. Others are left out, and their content stays. */
+/** Elements kept in copied HTML. Others are replaced by their content. */
 const KEPT = new Set(
   "p h3 h4 h5 h6 ul ol li blockquote pre code table thead tbody tr th td strong em s a br sub sup".split(
     " ",
   ),
 );
-/** Around these, and what is an article, there is an empty line. */
+/** Elements surrounded by an empty line. */
 const APART = "p, h3, h4, h5, h6, ul, ol, pre, table, blockquote, .formula, .bubble, article";
-/** Buttons, and words for screen readers. */
+/** Buttons and text for screen readers. */
 const NO_TEXT = ".unseen, button, figcaption, svg";
-/** White space in these is that of the HTML. */
+/** Elements in which white space is HTML formatting. */
 const NO_WORDS = "table, thead, tbody, tr, ul, ol";
 
 /**
- * What is selected, a line for each block, with formulas in TeX. In its HTML there are no fonts and colours: WebKit would
- * write those of the window, with its background.
+ * Text of a selection, with a line for each block and formulas in TeX, and its HTML without styles:
+ * WebKit would copy the fonts, colours and background of the window.
  */
 export function copiedFrom(selection: Range): Copied {
   const range = withWholeFormulas(selection);
   const copy = new Copy(range);
   const root = range.commonAncestorContainer;
   const element = root instanceof Element ? root : root.parentElement;
-  // Without these, what is in them is something else: code, items, rows.
+  // Elements whose content would lose its meaning without them: code, items, rows.
   const around = element?.matches(NO_WORDS)
     ? (element.closest("table") ?? element)
     : (element?.closest("pre") ?? element?.closest("code"));
@@ -33,7 +33,7 @@ export function copiedFrom(selection: Range): Copied {
   return copy;
 }
 
-/** A part of a formula is no TeX. */
+/** Extends the selection to whole formulas: part of one is not valid TeX. */
 function withWholeFormulas(selection: Range): Range {
   const range = selection.cloneRange();
   const [first, last] = [formulaAt(range.startContainer), formulaAt(range.endContainer)];
@@ -55,7 +55,7 @@ const escaped = (text: string): string =>
 class Copy implements Copied {
   text = "";
   html = "";
-  /** Line ends, and the mark of an item, that are due before the next words. */
+  /** Pending line breaks and list marker before the next text. */
   #ends = 0;
   #mark = "";
   #depth = 0;
@@ -149,7 +149,7 @@ function tagged(element: Element, inner: string): string {
   return `<${name}${href}>${inner}</${name}>`;
 }
 
-/** Has what is copied in this element be what `copiedFrom` makes of it. */
+/** Replaces the clipboard data of a copy within this element by that of `copiedFrom`. */
 export function copyPlainly(event: ClipboardEvent): void {
   const selection = document.getSelection();
   const isField =

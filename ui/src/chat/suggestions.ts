@@ -1,6 +1,9 @@
 import suggestions from "./suggestions.json";
 
-/** Requests that the bundled model answers well: a Rust test asks them. The guide answers the one about privacy. */
+/**
+ * Requests that the bundled model answers well, verified by a Rust test. The guide answers the one
+ * about privacy.
+ */
 export const forBundledModel: readonly string[] = suggestions.forBundledModel;
 
 export const forLargeModel: readonly string[] = suggestions.forLargeModel;

@@ -1,11 +1,11 @@
 import type { Entry } from "../state/entry.svelte";
 
-/** A question with what follows it, so that the newest can have the height of the view. */
+/** A question and its answers, grouped so that the newest turn can fill the viewport. */
 export type Turn = {
-  /** Its first entry's. */
+  /** Id of its first entry. */
   id: number;
   entries: Entry[];
-  /** How many entries come before it. */
+  /** Number of entries before it. */
   before: number;
 };
 
@@ -19,19 +19,22 @@ export function turnsOf(entries: Entry[]): Turn[] {
   return turns;
 }
 
-/** The widest that text gets, and what stands beside it; see Log. */
+/** Maximum width of the text, and its padding; see Log. */
 const MEASURE_PX = 736;
 const PADDING_PX = 48;
 const LETTER_PX = 7.7;
 const LINE_PX = 26;
-/** What a message has beside its text, with the gap below it. */
+/** Height of a message besides its text, including the gap below it. */
 const ROUND_PX = 76;
-/** A longer question is folded. */
+/** Height at which a question is collapsed. */
 const FOLDED_PX = 290;
-/** Markdown has lists, tables and gaps between paragraphs. */
+/** Factor for lists, tables and paragraph spacing in Markdown. */
 const AIR = 1.35;
 
-/** The height that a turn is likely to have in a log of this width, in pixels. Looks at no text, only at its length. */
+/**
+ * Estimated height of a turn in a log of this width, in pixels. Depends only on the lengths of its
+ * texts.
+ */
 export function likelyHeight({ entries }: Turn, width: number): number {
   const measure = width > 0 ? Math.min(width - PADDING_PX, MEASURE_PX) : MEASURE_PX;
   const letters = Math.max(20, measure / LETTER_PX);
