@@ -1,6 +1,6 @@
 import type { Preset } from "../state/types";
 
-/** What is in a preset, in a few words: its name is shown beside them. */
+/** Summary of a preset, to be shown next to its name. */
 export function presetWords({ instructions, thinking, sampling }: Preset): string {
   const parts = [
     thinking !== null && (thinking ? "thinking" : "no thinking"),

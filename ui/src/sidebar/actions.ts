@@ -18,14 +18,14 @@ import { chatCount } from "../text/figures";
 export type ChatAction = MenuItem & { icon: Component<{ size: number; strokeWidth: number }> };
 
 /**
- * What can be done with chats: the one list, for the menu of a row, of the header and the bar over several. `rename` edits the
- * title where the menu belongs; a bar has no such place.
+ * Actions for chats: the one list for the menus of a row and of the header, and for the selection
+ * bar. `rename` edits the title in place, which the bar cannot do.
  */
 export function actionsFor(app: App, chats: ChatSummary[], rename?: () => void): ChatAction[][] {
   const [only] = chats;
   if (!only) return [];
   const several = chats.length > 1;
-  /** The same for several chats says how many. */
+  /** Label with the number of chats if there are several. */
   const named = (label: string): string => {
     if (!several) return label;
     const [verb, ...rest] = label.split(" ");
@@ -83,7 +83,7 @@ export function actionsFor(app: App, chats: ChatSummary[], rename?: () => void):
   return [first, files(app, chats, named), [remove]];
 }
 
-/** What takes chats out of the app: to a file, or to paper. */
+/** Actions that export or print chats. */
 function files(app: App, chats: ChatSummary[], named: (label: string) => string): ChatAction[] {
   const ids = chats.map(({ id }) => id);
   const [only] = ids;

@@ -1,7 +1,9 @@
 import type { App } from "../state/app.svelte";
 import type { Row } from "../state/rows";
 
-/** What the keys mean in the list, where one line has the focus. `go` moves it; `page` is how many lines the view has. */
+/**
+ * Handles the keys of the focused row. `go` moves the focus; `page` is the number of visible rows.
+ */
 export function listKey(
   event: KeyboardEvent,
   app: App,

@@ -4,29 +4,29 @@ import type { Row, Section } from "../state/rows";
 import type { ChatSummary, Folder } from "../state/types";
 import { chatCount } from "../text/figures";
 
-/** How far the pointer moves before it drags. */
+/** Distance that the pointer moves before a drag begins. */
 const SLOP_PX = 6;
-/** How near to an edge the list scrolls, and how far at each frame. */
+/** Distance from an edge at which the list scrolls, and the scroll step per frame. */
 const EDGE_PX = 28;
 const SCROLL_PX = 9;
 
 /**
- * Drags chats onto a folder, out of one, or to the pinned ones; and folders to another place. By pointer events: the window
- * system's own dragging belongs to files that are dropped on the window.
+ * Drags chats into or out of folders and the pinned section, and reorders folders. Uses pointer
+ * events, because native drag and drop is reserved for files dropped on the window.
  */
 export class RowDrag {
-  /** What is dragged, in words; null: nothing is. */
+  /** Label of the dragged item; null if none is. */
   label = $state<string | null>(null);
   x = $state(0);
   y = $state(0);
-  /** Where it would be dropped. */
+  /** Current drop target. */
   over = $state<Section | null>(null);
   #chats: ChatSummary[] = [];
   #folder: Folder | null = null;
 
   constructor(private readonly app: App) {}
 
-  /** For the list. */
+  /** Attached to the list. */
   readonly attach: Attachment<HTMLElement> = (list) => {
     const onpointerdown = (event: PointerEvent): void => {
       if (event.button !== 0 || event.pointerType === "touch" || event.ctrlKey || event.shiftKey)
@@ -39,7 +39,7 @@ export class RowDrag {
     return () => list.removeEventListener("pointerdown", onpointerdown);
   };
 
-  /** Follows the pointer from where it was pressed until it is let go. */
+  /** Follows the pointer from press to release. */
   #follow(row: Row, { clientX, clientY }: PointerEvent, list: HTMLElement): void {
     const scroller = list.parentElement;
     const abort = new AbortController();
@@ -57,7 +57,7 @@ export class RowDrag {
       abort.abort();
       cancelAnimationFrame(frame);
       if (this.label === null) return;
-      // The click that follows is none.
+      // Suppresses the click that follows the release.
       window.addEventListener("click", swallow, { capture: true, once: true });
       setTimeout(() => window.removeEventListener("click", swallow, { capture: true }));
       const { over } = this;
@@ -90,7 +90,7 @@ export class RowDrag {
     );
   }
 
-  /** False where this line cannot be dragged. */
+  /** Returns false if this row cannot be dragged. */
   #begin(row: Row): boolean {
     this.#chats = [];
     this.#folder = null;
@@ -111,7 +111,7 @@ export class RowDrag {
     this.over = section === undefined ? null : this.#target(section);
   }
 
-  /** The section with this name, if what is dragged can be dropped there. */
+  /** Section by name, if it accepts the dragged item. */
   #target(name: string): Section | null {
     const section = name === "pinned" || name === "loose" ? name : Number(name);
     if (this.#folder)
@@ -146,7 +146,7 @@ function swallow(event: Event): void {
   event.stopPropagation();
 }
 
-/** The key of the line whose button was pressed. */
+/** Key of the row whose button was pressed. */
 function rowOf(target: EventTarget | null): string | null {
   const button = target instanceof Element ? target.closest<HTMLElement>("[data-row]") : null;
   return button?.dataset["row"] ?? null;
