@@ -1,4 +1,7 @@
-/** Copies text; whether it did. Older web views without the clipboard interface take the selection's way. */
+/**
+ * Copies text, and returns true on success. Falls back to the selection in older web views without
+ * the clipboard API.
+ */
 export async function copyText(text: string): Promise<boolean> {
   try {
     await navigator.clipboard.writeText(text);
@@ -8,7 +11,10 @@ export async function copyText(text: string): Promise<boolean> {
   }
 }
 
-/** Behind a modal dialog nothing can be selected: there the dialog holds the text. */
+/**
+ * Copies by selecting the text. A modal dialog must contain it, since nothing outside can be
+ * selected.
+ */
 function copySelected(text: string): boolean {
   const focused = document.activeElement;
   const area = document.createElement("textarea");
@@ -22,7 +28,7 @@ function copySelected(text: string): boolean {
   return copied;
 }
 
-/** A paste that brings nothing, because the clipboard has no text. */
+/** Checks if a paste has no text. */
 export function bringsNoText({ clipboardData }: ClipboardEvent): boolean {
   return clipboardData !== null && !clipboardData.types.includes("text/plain");
 }

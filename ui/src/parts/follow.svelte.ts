@@ -1,26 +1,29 @@
 import type { Attachment } from "svelte/attachments";
 
-/** How near to the end, in pixels, counts as the end. */
+/** Distance from the end, in pixels, that counts as the end. */
 const NEAR = 24;
-/** How long after a wheel, key or press a move still counts as the reader's own. */
+/** Time after a wheel, key or pointer event in which a scroll is attributed to the user. */
 const ECHO_MS = 400;
 
 /**
- * Keeps a scroller at its end while its content grows, as long as the reader is there. A move up by
- * wheel, key, touch or bar lets go; coming back to the end takes hold again.
+ * Keeps a scroller at its end while its content grows, as long as the user is there. Scrolling up
+ * by wheel, key, touch or scroll bar releases it; returning to the end holds it again.
  *
- * The position alone does not tell who moved it: WebKit also moves it up when a block that is drawn
- * again is lower for a moment. So while the content is changing, a move counts as the reader's only
- * close to something they did.
+ * The scroll position alone does not tell who changed it: WebKit also scrolls up when a block is
+ * lower for a moment while it is rendered again. So while the content changes, a scroll is only
+ * attributed to the user shortly after an input event.
  */
 export class Follow {
-  /** Whether the view moves with the end. */
+  /** True if the view follows the end. */
   held = $state(true);
   #scroller: HTMLElement | undefined;
   #top = 0;
-  /** Until when, on the clock of `performance.now()`, moves are the reader's. */
+  /**
+   * End of the time in which scrolls are attributed to the user, on the clock of
+   * `performance.now()`.
+   */
   #readersUntil = 0;
-  /** When the content last changed its height, on the same clock. */
+  /** Last change of the content's height, on the same clock. */
   #changedAt = 0;
 
   readonly attach: Attachment<HTMLElement> = (scroller) => {
@@ -42,7 +45,8 @@ export class Follow {
     on("keydown", (event) => this.#touch(["ArrowUp", "PageUp", "Home"].includes(event.key)));
     on("touchmove", () => this.#touch());
     on("pointerdown", () => (this.#readersUntil = Infinity));
-    // After a drag of the bar, WebKit reports no release: a move without a button tells of it.
+    // WebKit sends no pointerup after a drag of the scroll bar. A move without a pressed button
+    // implies it.
     on(
       "pointermove",
       ({ buttons }) => buttons === 0 && this.#readersUntil === Infinity && this.#touch(),
@@ -55,13 +59,13 @@ export class Follow {
     };
   };
 
-  /** Goes to the end and stays there. */
+  /** Scrolls to the end and follows it. */
   toEnd(): void {
     this.held = true;
     this.#stick();
   }
 
-  /** Lets go, so that the view may rest elsewhere. */
+  /** Stops following the end. */
   release(): void {
     this.held = false;
   }
@@ -72,7 +76,7 @@ export class Follow {
     if (lettingGo && scroller && scroller.scrollTop > 0) this.held = false;
   }
 
-  /** Unfolding something must not move it from under the pointer. */
+  /** Stops following when something is expanded, which would move it away from the pointer. */
   #rest(target: EventTarget | null): void {
     if (target instanceof Element && target.closest("[aria-expanded]")) this.held = false;
   }

@@ -1,13 +1,13 @@
-/** The number drawn at once, and added at each frame after that, of items of a line. */
+/** Number of single-line items that are rendered first, and added per frame. */
 const STEP = 40;
-/** The same of pieces of text as `PieceReader` cuts them, which are thousands of characters. */
+/** The same for pieces of text from `PieceReader`, which have thousands of characters. */
 export const PIECES_STEP = 8;
 
-/** How many items of a long list are drawn: the first at once, more at each frame. */
+/** Renders a long list gradually, a number of items per frame. */
 export class Gradual {
   #count = $state(0);
 
-  /** To be made where a component is set up; `total` is the number of items. */
+  /** Requires the setup phase of a component. `total`: number of items. */
   constructor(
     private readonly total: () => number,
     step = STEP,

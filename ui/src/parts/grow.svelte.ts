@@ -1,12 +1,15 @@
 import type { Attachment } from "svelte/attachments";
 
-/** Text of this length is taller than any text area gets, and takes long to measure. */
+/**
+ * Length, in characters, of a text that exceeds the maximum height in any case and is slow to
+ * measure.
+ */
 const LONGEST = 10_000;
 
 /**
- * Keeps a text area as tall as its text; CSS sets the least and the most. The text is measured in a twin that is out
- * of the flow: to measure the area itself, its height has to be taken back, and then all beside it is laid out twice
- * for each key.
+ * Fits the height of a text area to its text, within limits set by CSS. The text is measured in a
+ * copy outside the layout flow: measuring the text area itself requires resetting its height, which
+ * forces two layouts of everything around it at each key.
  */
 export function grow(text: () => string): Attachment<HTMLTextAreaElement> {
   return (area) => {
@@ -14,7 +17,8 @@ export function grow(text: () => string): Attachment<HTMLTextAreaElement> {
     const fit = (): void => {
       const { value } = area;
       const isLong = value.length > LONGEST;
-      // Without text there is no line to measure, and the first key would move what is around by a part of a pixel.
+      // An empty copy would be a fraction of a pixel lower, and the first key would move the
+      // layout.
       if (!isLong) twin.value = value || " ";
       const height = isLong ? "100vh" : `${twin.scrollHeight}px`;
       if (area.style.height !== height) area.style.height = height;
@@ -23,7 +27,7 @@ export function grow(text: () => string): Attachment<HTMLTextAreaElement> {
       void text();
       fit();
     });
-    // Another width breaks the lines elsewhere.
+    // A change of width changes the line breaks.
     let width = area.clientWidth;
     const resized = new ResizeObserver(() => {
       if (area.clientWidth === width) return;

@@ -2,10 +2,13 @@ import type { Attachment } from "svelte/attachments";
 
 const MIDDLE = 1;
 
-/** Has `take` look at a text before it comes into the box, by whatever way: what it takes (true) stays outside. */
+/**
+ * Offers text to `take` before it is inserted, by any input method. Text that it takes (true) is
+ * not inserted.
+ */
 export function withoutLongText(take: (text: string) => boolean): Attachment<HTMLTextAreaElement> {
   return (box) => {
-    // The middle button pastes the selection, and the event of a paste has the clipboard in its place.
+    // A middle click pastes the primary selection, but its paste event holds the clipboard.
     let pastesSelection = false;
     const listeners = new AbortController();
     const { signal } = listeners;
@@ -13,7 +16,7 @@ export function withoutLongText(take: (text: string) => boolean): Attachment<HTM
       signal,
     });
     box.addEventListener("keydown", () => (pastesSelection = false), { signal });
-    // WebKit lays a megabyte out for seconds before it asks by "beforeinput".
+    // WebKit lays out a megabyte for seconds before it fires "beforeinput".
     box.addEventListener(
       "paste",
       (event) => {

@@ -1,3 +1,3 @@
-/** Only a pointer that moves means a row: under one that rests, other rows come to lie. */
+/** Returns true for real pointer movement: scrolling also moves rows under a resting pointer. */
 export const hasMoved = ({ movementX, movementY }: PointerEvent): boolean =>
   movementX !== 0 || movementY !== 0;

@@ -1,18 +1,18 @@
 import type { Attachment } from "svelte/attachments";
 
-/** How far beyond the view rows are drawn, in pixels. */
+/** Distance from the viewport, in pixels, within which rows are rendered. */
 const MARGIN_PX = 400;
-/** The view is looked at again when it has moved as far. */
+/** Distance scrolled before the range of rows is updated. */
 const STEP_PX = 200;
 
 type Keyed = { readonly key: string };
 
-/** A row that is drawn, how far below the top it stands, and its place among all. */
+/** A rendered row, its distance from the top in pixels, and its index among all rows. */
 export type Placed<T> = { row: T; top: number; at: number };
 
 /**
- * Draws those rows of a long list that are near the view. The height of each is known, so that all have their place without
- * being drawn. For texts, whose heights are not, there is `VirtualList`.
+ * Renders the rows of a long list that are near the viewport. Their heights are known, so every row
+ * has a position without being rendered. For texts of unknown height, see `VirtualList`.
  */
 export class RowWindow<T extends Keyed> {
   #top = $state(0);
@@ -22,11 +22,11 @@ export class RowWindow<T extends Keyed> {
   constructor(
     private readonly rows: () => readonly T[],
     private readonly heightOf: (row: T) => number,
-    /** Rows that are drawn wherever the view is, because they have the focus or get it by Tab. */
+    /** Rows that are always rendered because they have the focus or are next in the tab order. */
     private readonly kept: () => readonly string[],
   ) {}
 
-  /** Where each row ends. */
+  /** Bottom edge of each row. */
   readonly #ends = $derived.by(() => {
     let end = 0;
     return Float64Array.from(this.rows(), (row) => (end += this.heightOf(row)));
@@ -46,7 +46,7 @@ export class RowWindow<T extends Keyed> {
     return places.map((at): Placed<T> => ({ row: rows[at] as T, top: this.#topOf(at), at }));
   });
 
-  /** For the element that scrolls, in which the list begins at the top. */
+  /** Attached to the scroller, at whose top the list begins. */
   readonly attach: Attachment<HTMLElement> = (scroller) => {
     this.#scroller = scroller;
     const look = (): void => {
@@ -63,7 +63,7 @@ export class RowWindow<T extends Keyed> {
     };
   };
 
-  /** Brings a row into the view, by as little as that takes. */
+  /** Scrolls a row into view, by as little as possible. */
   reveal(at: number): void {
     const scroller = this.#scroller;
     if (!scroller || at < 0) return;
@@ -73,7 +73,7 @@ export class RowWindow<T extends Keyed> {
       scroller.scrollTop = end - scroller.clientHeight;
   }
 
-  /** How many rows the view has room for. */
+  /** Number of rows that fit in the viewport. */
   get perView(): number {
     const rows = this.rows().length;
     return Math.max(1, Math.floor((this.#view / (this.height || 1)) * rows) - 1);
@@ -84,7 +84,7 @@ export class RowWindow<T extends Keyed> {
   }
 }
 
-/** The first place that ends below `height`, by bisection; the last one where none does. */
+/** Index of the first end below `height`, by binary search; the last index if there is none. */
 function firstBelow(ends: Float64Array, height: number): number {
   let [low, high] = [0, ends.length - 1];
   while (low < high) {

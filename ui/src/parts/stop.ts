@@ -8,17 +8,17 @@ const STEPS = {
 } as const;
 
 /**
- * Makes a list one stop of the Tab key: within it the arrows, Home and End move among its `items`. The stop
- * is the item that has the focus; without the focus it is the current one, else the one that had it last. An item
- * that is removed leaves its focus to the one in its place.
+ * Makes a list a single tab stop (roving tabindex): the arrow keys, Home and End move among its
+ * `items`. The stop is the focused item; without focus it is the current one, else the last focused
+ * one. A removed item passes the focus to the item that takes its place.
  */
 export function oneStop({ items, along }: Way): Attachment<HTMLElement> {
   return (list) => {
     const all = (): HTMLElement[] => [...list.querySelectorAll<HTMLElement>(items)];
     let stop: HTMLElement | null = null;
-    /** The stop has the focus, or had it until it was removed. */
+    /** True while the stop has the focus, or had it until it was removed. */
     let hasFocus = false;
-    /** The items as they were last. */
+    /** Items at the last update. */
     let before: HTMLElement[] = [];
 
     const settle = (): void => {
@@ -46,7 +46,7 @@ export function oneStop({ items, along }: Way): Attachment<HTMLElement> {
       hasFocus = true;
     };
     const onfocusout = (): void => {
-      // Chromium sends it of an item that is being removed, too: that one still counts.
+      // Chromium fires it for an item that is being removed, too, which still counts as focused.
       queueMicrotask(() => {
         if (stop?.isConnected) hasFocus = stop === document.activeElement;
       });

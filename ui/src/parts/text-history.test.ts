@@ -3,7 +3,7 @@ import { TextHistory, type FieldState } from "./text-history";
 
 const at = (text: string, start = text.length, end = start): FieldState => ({ text, start, end });
 
-/** A field that is typed into, a character every 50 ms. */
+/** Simulates typing into a field, one character every 50 ms. */
 class Box {
   now = at("");
   time = 0;

@@ -1,14 +1,17 @@
-/** The text of a field, and what is selected in it; null where a field does not tell, as one for numbers. */
+/**
+ * Text and selection of a field. The selection is null for types that do not expose it, such as
+ * numbers.
+ */
 export type FieldState = { text: string; start: number | null; end: number | null };
 
 type Field = HTMLTextAreaElement | HTMLInputElement;
 type Step = "undo" | "redo";
 
 const MOST_STEPS = 100;
-/** After a pause of this length typing begins a step of its own. */
+/** Pause in typing after which a new undo step begins. */
 const PAUSE_MS = 1000;
 
-/** Edits that go on from one event to the next; any other is a step by itself. */
+/** Input types that are merged into one step; any other is a step of its own. */
 const RUNS: Record<string, string> = {
   insertText: "typing",
   insertCompositionText: "composition",
@@ -21,8 +24,9 @@ const RUNS: Record<string, string> = {
 };
 
 /**
- * The edits of one field. WebKitGTK has no keys for its own history of edits, which belongs to the whole page: undo in one
- * field would change another. `document.execCommand("undo")` therefore does not serve here.
+ * Undo history of one field. WebKitGTK has no keys for its own history, which covers the whole
+ * page: undo in one field could change another. So `document.execCommand("undo")` does not work
+ * here.
  */
 export class TextHistory {
   #past: FieldState[] = [];
@@ -31,7 +35,7 @@ export class TextHistory {
   #run: string | undefined;
   #editedAt = 0;
 
-  /** Records an edit, of the kind that `InputEvent.inputType` names, at a time in milliseconds. */
+  /** Records an edit. `inputType`: see `InputEvent.inputType`; `now`: time in milliseconds. */
   record(before: FieldState, after: FieldState, inputType: string, now: number): void {
     if (before.text === after.text) return;
     this.#forgetWhereChanged(before.text);
@@ -48,7 +52,7 @@ export class TextHistory {
     this.#editedAt = now;
   }
 
-  /** Moves to the state before or after; null where there is none. */
+  /** Moves to the previous or next state; null if there is none. */
   step(step: Step, now: FieldState): FieldState | null {
     this.#forgetWhereChanged(now.text);
     const [from, to] = step === "undo" ? [this.#past, this.#future] : [this.#future, this.#past];
@@ -60,7 +64,9 @@ export class TextHistory {
     return state;
   }
 
-  /** A text that the program has set, as that of another chat, has no edits to take back. */
+  /**
+   * Clears the history if the program has replaced the text, for example by that of another chat.
+   */
   #forgetWhereChanged(text: string): void {
     if (this.#last === null || this.#last.text === text) return;
     this.#past = [];
@@ -80,7 +86,7 @@ function beginsWord(before: FieldState, after: FieldState, run: string): boolean
 }
 
 const histories = new WeakMap<Field, TextHistory>();
-/** As they were before the event of an edit that is under way. Dragging edits two fields at once. */
+/** State of each field before the current edit. Dragging edits two fields at once. */
 const before = new WeakMap<Field, FieldState>();
 
 export const isTextField = (target: EventTarget | null): target is Field =>
@@ -93,12 +99,15 @@ const stateOf = (field: Field): FieldState => ({
   end: field.selectionEnd,
 });
 
-/** Has the edits of all fields recorded; for the window, which sees them before the fields do. */
+/**
+ * Notes the state before an edit. Listens on the window, which receives the event before the fields
+ * do.
+ */
 export function noteBeforeInput({ target }: InputEvent): void {
   if (isTextField(target)) before.set(target, stateOf(target));
 }
 
-/** The second half of `noteBeforeInput`. */
+/** Records the edit that `noteBeforeInput` has noted. */
 export function noteInput(event: Event): void {
   const { target, isTrusted, timeStamp } = event;
   if (!isTrusted || !isTextField(target)) return;
@@ -111,7 +120,7 @@ export function noteInput(event: Event): void {
   history.record(state, stateOf(target), inputType, timeStamp);
 }
 
-/** Takes back an edit of the field, or makes it again; false where there is none. */
+/** Undoes or redoes an edit of the field; false if there is none. */
 function stepIn(field: Field, step: Step): boolean {
   const state = histories.get(field)?.step(step, stateOf(field));
   if (!state) return false;
@@ -122,12 +131,12 @@ function stepIn(field: Field, step: Step): boolean {
   return true;
 }
 
-/** The edits of a field whose text is about something else now. */
+/** Clears the history of a field whose text now belongs to something else. */
 export function forgetEdits(field: Field): void {
   histories.delete(field);
 }
 
-/** The keys of undo and redo in a field; true where it has taken them. */
+/** Handles the undo and redo keys in a field. Returns true if it uses the key. */
 export function takeUndoKeys(event: KeyboardEvent): boolean {
   const { target, key, ctrlKey, metaKey, shiftKey, altKey } = event;
   if (!isTextField(target) || altKey || (!ctrlKey && !metaKey)) return false;
@@ -135,6 +144,6 @@ export function takeUndoKeys(event: KeyboardEvent): boolean {
   const isUndo = letter === "z" && !shiftKey;
   const isRedo = (letter === "z" && shiftKey) || (letter === "y" && !shiftKey);
   if (!isUndo && !isRedo) return false;
-  // A key that is held down ends where the field's edits do, before what was done in the app.
+  // A held key stops at the end of the field's history, and does not undo changes in the app.
   return stepIn(target, isUndo ? "undo" : "redo") || event.repeat;
 }

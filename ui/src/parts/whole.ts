@@ -1,6 +1,6 @@
 import type { Attachment } from "svelte/attachments";
 
-/** Shows `text` as a tooltip while the pointer is on an element that has not the `room` for all of it. */
+/** Shows `text` as a tooltip while it is truncated: when it is wider than `room`. */
 export function wholeText(
   text: () => string,
   room = (element: HTMLElement): number => element.clientWidth,
