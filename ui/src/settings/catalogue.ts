@@ -13,7 +13,7 @@ import { tokens } from "../text/figures";
 
 type Option = readonly [value: unknown, words: string];
 
-/** How a setting is changed. */
+/** Control by which a setting is changed. */
 export type Control =
   | { kind: "switch" }
   | { kind: "choice"; options: readonly (readonly [string, string])[] }
@@ -30,24 +30,24 @@ export type Control =
 export type Setting = {
   key: SettingKey;
   hint: string | ((app: App) => string);
-  /** Other words for it, under which it is found. */
+  /** Further search terms. */
   words?: string;
-  /** Its default, in words. */
+  /** Description of the default. */
   defaultWords: string | ((app: App) => string);
-  /** False hides it. */
+  /** Visibility; always visible if omitted. */
   when?: (app: App) => boolean;
-  /** What goes before it, so that it has no effect. */
+  /** Value that takes precedence, so that the setting has no effect. */
   override?: (app: App) => Override | null;
-  /** Its control stands below its name. */
+  /** Set if the control is below the name. */
   below?: true;
   control: Control;
 };
 
 export type Group = {
   title?: string;
-  /** What is true of all of its settings. */
+  /** Note on all of its settings. */
   note?: string;
-  /** What takes them back together, where that has a name of its own. */
+  /** Label of the button that resets the group, if it has one. */
   reset?: string;
   settings: Setting[];
 };
@@ -57,7 +57,7 @@ type SamplingSetting = Setting & {
   control: Extract<Control, { kind: "number" }>;
 };
 
-/** What the host’s table of parameters says of one. */
+/** Hint and limits of a sampling parameter, from the host's table. */
 function parameter<K extends keyof typeof parameters>(key: K) {
   const { hint, min, max, step } = parameters[key];
   return { key, hint, control: { kind: "number" as const, min, max: () => max, step } };
@@ -77,7 +77,7 @@ const devices = [
 
 const IDLE_MINUTES = [5, 10, 30, 60];
 
-/** The choices, and before them what is set and is none of them. */
+/** Adds the current value to the options if it is none of them. */
 function withOwn(options: Option[], own: unknown, words: string): Option[] {
   return options.some(([value]) => value === own) ? options : [[own, words], ...options];
 }
@@ -89,7 +89,7 @@ function idleOptions({ preferences }: App): Option[] {
   return [...sorted.map((each): Option => [each, `${each} minutes`]), [null, "Never"]];
 }
 
-/** What is set, or goes before that. */
+/** Context length in effect: the override or the setting. */
 const contextLength = ({ preferences: { overrides, value } }: App): number | null =>
   overrides.context ? Number(overrides.context.value) : value.contextLength;
 
@@ -105,11 +105,11 @@ function contextOptions(app: App): Option[] {
   return [[null, automaticWords(contexts, kvType)], ...all];
 }
 
-/** The device that is set, or goes before that. */
+/** Device in effect: the override or the setting. */
 const device = ({ preferences: { overrides, value } }: App): string =>
   overrides.device?.value ?? value.device;
 
-/** How tokens are chosen: for all chats, and in a preset. */
+/** Sampling settings, both for all chats and in a preset. */
 export const samplingSettings: SamplingSetting[] = [
   sampling("temperature"),
   sampling("topP"),
@@ -123,7 +123,10 @@ export const samplingSettings: SamplingSetting[] = [
   },
 ];
 
-/** The settings of each page. A setting is described here once: page, search, default and reset are made from it. */
+/**
+ * The settings of each page. Each setting is described once: the page, the search, the default and
+ * the reset are derived from it.
+ */
 export const groups: Record<SettingsPage, Group[]> = {
   General: [
     {

@@ -8,7 +8,7 @@ export const HOW =
 
 const plural = (count: number, one: string): string => `${count} ${one}${count === 1 ? "" : "s"}`;
 
-/** How a program belongs to the app. */
+/** Display names of the app's processes. */
 export const ROLES: Record<ProcessSockets["role"], string> = {
   app: "the app",
   download: "the download that you started",
@@ -16,7 +16,7 @@ export const ROLES: Record<ProcessSockets["role"], string> = {
   other: "started by the app",
 };
 
-/** What a download has open, if one runs. */
+/** Connections of a running download, or null. */
 export function downloadWords({ processes }: Counted): string | null {
   const download = processes.filter(({ role }) => role === "download");
   if (download.length === 0) return null;
@@ -24,7 +24,7 @@ export function downloadWords({ processes }: Counted): string | null {
   return `goldcrest-fetch, the program that downloads the model you asked for, has ${count}. It ends with the download.`;
 }
 
-/** When a check was made, as seen from `now`. */
+/** Time since a check. */
 export function whenWords(at: Date, now: Date): string {
   const minutes = Math.floor((now.getTime() - at.getTime()) / 60_000);
   if (minutes < 1) return "checked just now";
@@ -34,7 +34,7 @@ export function whenWords(at: Date, now: Date): string {
 const clock = (at: Date): string =>
   at.toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" });
 
-/** All that a check has found, as text to be sent to somebody. */
+/** Full report of a check, to be copied and sent. */
 export function reportText(
   { check, at }: CheckedNetwork,
   connections: number | null,

@@ -1,6 +1,8 @@
 import type { SettingsPage } from "../state/settings-pages";
 
-/** What is on a page beside settings, as the page shows it and the search finds it. */
+/**
+ * A part of a page other than a setting, with the texts shown on the page and found by the search.
+ */
 export type SettingsPart = { page: SettingsPage; label: string; hint: string; words: string };
 
 export const parts = {

@@ -29,7 +29,7 @@ test("every setting with a name has one control on one page", () => {
   const keys = Object.values(groups).flatMap((groups) =>
     groups.flatMap(({ settings }) => settings.map(({ key }) => key)),
   );
-  // The sampling is chosen value by value.
+  // Sampling settings are stored value by value.
   const elsewhere = ["samplingChanges"];
   expect([...keys, ...elsewhere].sort()).toEqual(Object.keys(settingNames).sort());
   expect(Object.keys(groups)).toEqual([...settingsPages]);

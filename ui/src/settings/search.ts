@@ -7,9 +7,9 @@ import { matches, places, terms } from "../text/query";
 import { groups } from "./catalogue";
 import { parts } from "./parts";
 
-/** What a search can find: a setting, or what else is on a page. */
+/** A search result: a setting or another part of a page. */
 export type Place = {
-  /** Of the element on the page, as `data-setting` there. */
+  /** Value of `data-setting` on its element. */
   id: string;
   page: SettingsPage;
   label: string;
@@ -42,7 +42,10 @@ const others: Place[] = [
   })),
 ];
 
-/** All that has every word of the query in its name, its description, its page or its other words; by name first. */
+/**
+ * Finds settings and parts whose texts contain every word of the query. Matches in the name come
+ * first.
+ */
 export function findSettings(query: string, app: App): Place[] {
   const wanted = terms(query);
   if (wanted.length === 0) return [];
