@@ -3,13 +3,16 @@ import type { ModelEntry } from "../state/types";
 import { fold } from "../text/query";
 import { placeWords } from "./words";
 
-/** More models than this are searched and grouped. */
+/** Number of models above which the list has a search and groups. */
 export const FEW = 8;
 
-/** Models of one place. */
+/** Models of one location. */
 export type ModelGroup = { name: string; entries: ModelEntry[] };
 
-/** The models that have all words of `filter` in their names, files or places, by places, in the order in which they come. */
+/**
+ * Models whose name, file or location contains all words of `filter`, grouped by location in their
+ * order.
+ */
 export function groupsOf(entries: ModelEntry[], filter: string): ModelGroup[] {
   const words = fold(filter).split(/\s+/u).filter(Boolean);
   const groups = new Map<string, ModelEntry[]>();

@@ -19,7 +19,7 @@ import {
   warningWords,
 } from "./words";
 
-/** A length of context that only fits in 8 bits. */
+/** A context length that only fits in 8 bits. */
 const long = {
   tokens: 131072,
   kvF16Bytes: 9.66e9,

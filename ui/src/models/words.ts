@@ -19,7 +19,7 @@ import { count, rate, size, tokens } from "../text/figures";
 export const deviceWord = (model: ModelInfo | null): string =>
   model === null ? "" : model.device.onGpu ? "GPU" : "CPU";
 
-/** What a model is doing that cannot answer yet; `loading` begins what is said while it is loaded. */
+/** State of a model that cannot answer yet. `loading`: word for the loading state. */
 export function openingWord(status: ModelStatus, loading = "Loading"): string | null {
   switch (status.state) {
     case "checking":
@@ -33,7 +33,7 @@ export function openingWord(status: ModelStatus, loading = "Loading"): string | 
   }
 }
 
-/** What is wrong with the file that was to be opened, and which model answers meanwhile. */
+/** Error of the file that failed to open, and the model that answers instead. */
 export function faultWords(fault: Failure, open: Pick<ModelInfo, "name"> | null): string {
   if (open === null) return fault.message;
   return remedy(fault.code) === "open-another"
@@ -41,12 +41,15 @@ export function faultWords(fault: Failure, open: Pick<ModelInfo, "name"> | null)
     : `${fault.message} You are using ${open.name} for now.`;
 }
 
-/** The last part of a path, whichever way its slashes lean. */
+/** Last segment of a path with either kind of slash. */
 export function fileName(path: string): string {
   return path.split(/[\\/]/u).at(-1) ?? path;
 }
 
-/** What the context setting does, how long the context is now, and why it is not the requested one. */
+/**
+ * Explanation of the context setting, with the current length and the reason if it differs from the
+ * requested one.
+ */
 export function contextHint(open: Pick<ModelInfo, "contextLength" | "contextNote"> | null): string {
   const what = "How much of a chat the model can read at once, in tokens. More needs more memory.";
   if (open === null) return what;
@@ -54,7 +57,7 @@ export function contextHint(open: Pick<ModelInfo, "contextLength" | "contextNote
   return [what, now, open.contextNote].filter(Boolean).join(" ");
 }
 
-/** A sampling value of the model itself, which may be another one without thinking. */
+/** Sampling value of the model itself, which may differ without thinking. */
 export function samplingWords(
   open: Pick<ModelInfo, "canThink" | "sampling"> | null,
   key: Exclude<keyof SamplingSettings, "seed">,
@@ -66,7 +69,7 @@ export function samplingWords(
   return `${withThinking[key]}, without thinking ${without}`;
 }
 
-/** What a check of the model is doing. */
+/** Current step of a model check. */
 export function checkStepWords({
   step,
   done,
@@ -85,7 +88,7 @@ export function checkStepWords({
   }
 }
 
-/** What a check of the model found, and what to do about it. */
+/** Result of a model check, and the advice that follows from it. */
 export function checkVerdictWords(verdict: Agreement): string {
   switch (verdict) {
     case "agree":
@@ -101,14 +104,14 @@ export function checkVerdictWords(verdict: Agreement): string {
   }
 }
 
-/** `0.01234` as `1.23 %`. */
+/** Formats 0.01234 as `1.23 %`. */
 export const percent = (share: number): string => `${(share * 100).toFixed(2)} %`;
 
 const FITS = { fits: "Fits", slow: "Slow", "does-not-fit": "Does not fit" } as const;
 
 export const fitWord = ({ fit }: Forecast): string => FITS[fit];
 
-/** 9.2 tokens/s, or about 9 tokens/s: an estimate has no tenths, unless it is small. */
+/** Formats a speed: 9.2 tokens/s, or about 9 tokens/s for an estimate. */
 function speedOf({ tokensPerSecond, measured }: Forecast): string | null {
   if (tokensPerSecond === null) return null;
   if (measured) return rate(tokensPerSecond);
@@ -116,13 +119,13 @@ function speedOf({ tokensPerSecond, measured }: Forecast): string | null {
   return `about ${isSmall ? rate(tokensPerSecond) : `${count(Math.round(tokensPerSecond))} tokens/s`}`;
 }
 
-/** 9.2 tokens/s (measured), or about 9 tokens/s (estimated). */
+/** Speed with its origin: 9.2 tokens/s (measured), or about 9 tokens/s (estimated). */
 export function speedWords(forecast: Forecast): string | null {
   const speed = speedOf(forecast);
   return speed && `${speed} (${forecast.measured ? "measured" : "estimated"})`;
 }
 
-/** The speed among other facts: about 9 tokens/s here. */
+/** Speed in a list of facts: about 9 tokens/s here. */
 export function hereWords({ forecast }: Pick<ModelEntry, "forecast">): string | null {
   if (forecast === null || forecast.fit === "does-not-fit") return null;
   const speed = speedOf(forecast);
@@ -133,7 +136,7 @@ export function hereWords({ forecast }: Pick<ModelEntry, "forecast">): string | 
 export const memoryWords = ({ memoryBytes, contextLength }: Forecast): string =>
   `${size(memoryBytes)} of memory at ${tokens(contextLength)}`;
 
-/** Where a file was found; null for one that is not here. */
+/** Location of a file; null if there is none. */
 export function placeWords({ place, file }: Pick<ModelEntry, "place" | "file">): string | null {
   switch (place) {
     case "hugging-face":
@@ -161,17 +164,20 @@ export function placeWords({ place, file }: Pick<ModelEntry, "place" | "file">):
   }
 }
 
-/** The name of the folder that a file lies in. */
+/** Name of the folder that contains a file. */
 function folderName(path: string): string {
   return path.split(/[\\/]/u).at(-2) ?? path;
 }
 
-/** The server that a model is downloaded from; null where that is unknown. */
+/** Host name of the download server; null if unknown. */
 export function serverOf({ address }: ModelEntry): string | null {
   return address !== null && URL.canParse(address) ? new URL(address).host : null;
 }
 
-/** Who offers a model, and where: ggml-org on Hugging Face. Its whole address has a 40-digit commit. */
+/**
+ * Publisher and server of a model: ggml-org on Hugging Face. The full URL contains a 40-digit
+ * commit.
+ */
 export function sourceWords(url: string): string {
   const { host, pathname } = new URL(url);
   const owner = pathname.split("/")[1] ?? "";
@@ -191,7 +197,7 @@ export function bitsWords(quantisation: string): string | null {
   return bits === undefined ? null : `${bits}-bit`;
 }
 
-/** Whether a file is the manifest's; null where that says nothing yet. */
+/** Authenticity of a file; null if it is not known yet or not applicable. */
 export function authenticityWords(entry: ModelEntry): string | null {
   if (entry.authenticity === "official") return "Official file";
   if (entry.file === null || entry.authenticity === "unlisted") return null;
@@ -199,11 +205,14 @@ export function authenticityWords(entry: ModelEntry): string | null {
   return done === null ? "Not verified yet" : `Checking the file: ${percentOf(done)}`;
 }
 
-/** The share of a file that is verified so far, from 0 to 1; null where it is not being verified. */
+/** Verified share of a file, from 0 to 1; null if no verification is running. */
 export const verifiedShare = ({ verifiedBytes, bytes }: ModelEntry): number | null =>
   verifiedBytes === null || bytes === 0 ? null : Math.min(1, verifiedBytes / bytes);
 
-/** Why a model that is to be downloaded may disappoint on this computer; null where it should not. */
+/**
+ * Warning before a download that this computer may not have the disk space or memory for; null if
+ * it has.
+ */
 export function warningWords(entry: ModelEntry, freeBytes: number | null): string | null {
   const { forecast, file, bytes, download } = entry;
   const needed = download?.state === "verifying" ? 0 : bytes - (download?.done ?? 0);
@@ -214,7 +223,7 @@ export function warningWords(entry: ModelEntry, freeBytes: number | null): strin
   return null;
 }
 
-/** How well a model suits this computer: Fits this computer: about 9.2 tokens/s (estimated). */
+/** Suitability for this computer: Fits this computer: about 9.2 tokens/s (estimated). */
 export function suitWords({ forecast }: ModelEntry): string | null {
   if (forecast === null || forecast.fit === "does-not-fit") return null;
   const speed = speedWords(forecast);
@@ -237,17 +246,17 @@ export function contextWords(option: ContextOption, kvType: KvType): string {
 const fitsIn = ({ fitsF16, fitsQ8 }: ContextOption, kvType: KvType): boolean =>
   kvType === "q8_0" ? fitsQ8 : fitsF16;
 
-/** The length that is used where none is set. */
+/** Context length that applies if none is set. */
 const automatic = ({ automaticF16, automaticQ8 }: ContextOptions, kvType: KvType): ContextOption =>
   kvType === "q8_0" ? automaticQ8 : automaticF16;
 
-/** Automatic · 32,768 tokens · 2.4 GB (1.3 GB in 8-bit). */
+/** Label of the default: Automatic · 32,768 tokens · 2.4 GB (1.3 GB in 8-bit). */
 export const automaticWords = (options: ContextOptions | null, kvType: KvType): string =>
   options === null
     ? "Automatic"
     : `Automatic · ${contextWords(automatic(options, kvType), kvType)}`;
 
-/** What each precision means, and takes with the length that is set or with its automatic one. */
+/** Explanation of the precisions, with their memory at the given or the automatic length. */
 export function precisionHint(options: ContextOptions | null, length: number | null): string {
   const what = "8-bit uses half the memory and is slightly less precise.";
   if (options === null) return what;
@@ -258,6 +267,9 @@ export function precisionHint(options: ContextOptions | null, length: number | n
   return `${what} 16-bit takes ${full(f16, f16.kvF16Bytes)}, 8-bit ${full(q8, q8.kvQ8Bytes)}.`;
 }
 
-/** Why a setting cannot be changed: GOLDCREST_THREADS sets this to 8. Start Goldcrest without it to choose here. */
+/**
+ * Reason why a setting is read-only: GOLDCREST_THREADS sets this to 8. Start Goldcrest without it
+ * to choose here.
+ */
 export const overrideWords = ({ by, value }: Override): string =>
   `${by} sets this to ${value}. Start Goldcrest without it to choose here.`;
