@@ -1,8 +1,9 @@
 import { answerHtml } from "./text/document";
 
 /**
- * The page's rendering of answers for exports, as one script that the app runs in QuickJS (`chat_files/src/html/answers.rs`).
- * There it has no DOM; what else it lacks of a browser is a parser of addresses, which the app provides.
+ * Rendering of answers for exports, shared with the page: one script that the app runs in QuickJS
+ * (`chat_files/src/html/answers.rs`). There is no DOM there, and no URL parser, which the app
+ * provides.
  */
 declare const schemeOf: (address: string) => string | undefined;
 

@@ -7,7 +7,10 @@ import { reason } from "./state/notices.svelte";
 import { Recovery } from "./state/recovery.svelte";
 import "./styles/app.css";
 
-/** The scripted host serves `npm run dev:ui` and the browser tests; it is not in the shipped app. */
+/**
+ * Opens the host. The scripted one is for `npm run dev:ui` and the browser tests, and is not in the
+ * shipped app.
+ */
 async function openHost(): Promise<Host> {
   if (import.meta.env.MODE === "fake") {
     const { openStage } = await import("./host/fake/stage");
@@ -16,7 +19,7 @@ async function openHost(): Promise<Host> {
   return (await import("./host/tauri")).tauriHost;
 }
 
-/** The first words are drawn in their own font, unless it takes too long to come. */
+/** Loads the fonts of the first screen, with a time limit. */
 function fonts(): Promise<unknown> {
   const loaded = ["400", "500", "620"].map((weight) =>
     document.fonts.load(`${weight} 1em "Inter Variable"`),
@@ -26,9 +29,9 @@ function fonts(): Promise<unknown> {
 
 const OPENING = "Opening your chats… After an update of Goldcrest this can take a minute.";
 
-/** Whether the store is open; where that takes long, the window says so. */
+/** Waits for the start of the app, and shows a text if that takes long. */
 async function opened(host: Host, target: HTMLElement): Promise<StartState> {
-  // A screen reader speaks what comes into it.
+  // Screen readers announce its changes.
   target.setAttribute("role", "status");
   const slow = setTimeout(() => {
     target.className = "not-started";
@@ -44,7 +47,10 @@ async function opened(host: Host, target: HTMLElement): Promise<StartState> {
   }
 }
 
-/** Shows why the app did not start until it has; returns a note for the person, if there is one. */
+/**
+ * Shows the recovery view after a failed start, until the app has started. Returns a note for the
+ * user, if there is one.
+ */
 async function recover(host: Host, target: HTMLElement): Promise<string | null> {
   const startup = await opened(host, target);
   if (startup.type === "ready") return null;
@@ -56,7 +62,7 @@ async function recover(host: Host, target: HTMLElement): Promise<string | null> 
   return note;
 }
 
-/** The note with which the page was begun again. */
+/** Note passed on by the last reload. */
 function noteBefore(): string | null {
   const { note = null } = (history.state ?? {}) as { note?: string | null };
   history.replaceState(null, "");
@@ -72,7 +78,7 @@ try {
   mount(App, { target, props: { app } });
   if (note !== null) app.notices.show(note);
 } catch (error) {
-  // The store could not be read, say: the reason is better than an empty window.
+  // For example, the database could not be read: better an error than an empty window.
   target.className = "not-started";
   target.setAttribute("role", "alert");
   target.textContent = `Goldcrest could not start. ${reason(error)}`;

@@ -3,5 +3,5 @@ import type { Settings } from "./host";
 
 export { parameters, settingNames } from "./bindings";
 
-/** The settings of which none was changed. */
+/** Settings without any changes. */
 export const defaultSettings: Settings = constants;

@@ -2,7 +2,7 @@ import type { commands, HostEvent } from "./bindings";
 
 export type * from "./bindings";
 
-/** The one door from the window to the application: every request, and every event that comes back. */
+/** The interface between the window and the application: all requests and events. */
 export type Host = Omit<typeof commands, "subscribe"> & {
   subscribe(listener: (event: HostEvent) => void): Promise<null>;
 };

@@ -1,6 +1,6 @@
 import { equal, holds, last, refused, type HostCase } from "./suite-stage";
 
-/** The chats in their order: titles, pins, folders, the bin, and those that are not kept. */
+/** Order of the chats: titles, pins, folders, the bin and temporary chats. */
 export const orderCases: HostCase[] = [
   {
     name: "a title is one line, and its change is an event",

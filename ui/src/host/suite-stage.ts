@@ -1,22 +1,22 @@
 import type { ChatView, Host, HostEvent, Message, Settings, Failure } from "./host";
 
 /**
- * What every host does, the scripted one and the real one: each case runs against both. The cases know
- * nothing of where they run, so that they can be carried into the real window.
+ * Contract of every host. Each case runs against the scripted host and the real one, and does not
+ * know which it is, so that it can also run in the real window.
  */
 export type HostCase = { name: string; run: (stage: HostStage) => Promise<void> };
 
-/** A question and the settings under which the host's model answers it as wanted. */
+/** A question and the settings under which the host's model answers it as needed. */
 type Asked = { text: string; settings: Partial<Settings> };
 
-/** Questions of which one is answered soon, and one not before it is stopped. */
+/** A question with a short answer, and one whose answer goes on until it is stopped. */
 export type Questions = { short: Asked; endless: Asked };
 
 type Of<Type extends HostEvent["type"]> = Extract<HostEvent, { type: Type }>;
 
 const TIMEOUT_MS = 60_000;
 
-/** A host, its events so far, and the means to wait for more. */
+/** A host with its events so far, and the means to wait for more. */
 export class HostStage {
   readonly events: HostEvent[] = [];
 
@@ -31,7 +31,7 @@ export class HostStage {
     return stage;
   }
 
-  /** The first event from `from` on that is wanted, waited for. */
+  /** Waits for the first matching event from index `from` on. */
   async event<Type extends HostEvent["type"]>(
     type: Type,
     isWanted: (event: Of<Type>) => boolean = () => true,
@@ -58,7 +58,7 @@ export class HostStage {
     await this.host.saveSettings({ ...(await this.host.snapshot()).settings, ...settings });
   }
 
-  /** The message as it ended. */
+  /** Waits until the message has ended. */
   async ended(message: number, from = 0): Promise<Message> {
     return (await this.event("ended", (event) => event.message.id === message, from)).message;
   }
@@ -69,7 +69,7 @@ export class HostStage {
     return { view, answer: await this.ended(last(view).id) };
   }
 
-  /** An answer of which some is there and more is to come. */
+  /** Starts an endless answer and waits for its first text. */
   async underWay(): Promise<{ view: ChatView; answer: number }> {
     await this.#set(this.questions.endless);
     const view = await this.host.send(null, this.questions.endless.text, false);
@@ -78,7 +78,7 @@ export class HostStage {
     return { view, answer };
   }
 
-  /** The deltas of a message. */
+  /** Deltas of a message. */
   deltas(message: number, from = 0): Of<"delta">[] {
     const isDelta = (event: HostEvent): event is Of<"delta"> =>
       event.type === "delta" && event.message === message;
