@@ -47,10 +47,7 @@ export class Help {
     this.topics = (await this.notices.guard(this.host.guideTopics())) ?? [];
   }
 
-  /**
-   * Topic that answers a question about the app; null for other questions. `unsure`: includes a
-   * mere guess.
-   */
+  /** Topic that answers a question about the app, or null. `unsure`: includes likely topics. */
   async topicOf(question: string, unsure: boolean): Promise<GuideTopic | null> {
     const answer = await this.host.guideAnswer(question).catch(() => null);
     if (answer === null || answer.type === "none") return null;
