@@ -23,8 +23,8 @@ use crate::routines::Routines;
 use scratch::AttentionBuffers;
 use task::{Attention, AttentionTask, output_offset};
 
-/// Queries of a block. More queries amortise the conversion of keys and values, fewer leave more tasks for the threads;
-/// after a long past the tasks cost the same, and fewer suffice.
+/// Queries per block. More queries amortise the conversion of keys and values; fewer leave more tasks for the threads.
+/// After a long past all tasks cost the same, so that few tasks suffice.
 fn query_block(m: usize, past: usize) -> usize {
     let tasks = if past < m { 8 } else { 2 };
     (m / tasks).next_multiple_of(16).clamp(16, 128)
@@ -33,7 +33,7 @@ fn query_block(m: usize, past: usize) -> usize {
 /// Writes the attention of all queries to `out`, `[m][heads][head_dim]`; query `i` sees positions `0..=past + i`.
 ///
 /// # Errors
-/// When the system has no memory left for the scratch, before anything is written.
+/// Fails if the system has no memory left for the scratch, before anything is written.
 pub(crate) fn attend(
     pool: &Pool,
     routines: &Routines,

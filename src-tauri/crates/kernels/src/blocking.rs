@@ -18,8 +18,9 @@
 //!
 //! # Attention
 //!
-//! As in FlashAttention, keys and values come in *KV blocks* ([`KV_BLOCK`], [`KV_BLOCK_AMX`]) that a *query block* meets;
-//! as in Flash-Decoding, long contexts are cut into *KV splits* ([`KV_SPLIT_BLOCKS`]) whose partial results are merged.
+//! Keys and values come in *KV blocks* ([`KV_BLOCK`], [`KV_BLOCK_AMX`]), each multiplied with a *query block*, as in
+//! FlashAttention. Long contexts are cut into *KV splits* ([`KV_SPLIT_BLOCKS`]) whose partial results are merged, as in
+//! Flash-Decoding.
 
 use crate::isa::LANES;
 
@@ -28,10 +29,10 @@ pub(crate) const ROW_BLOCK_PANELS: usize = 2;
 /// Rows of a row block.
 pub(crate) const ROW_BLOCK: usize = ROW_BLOCK_PANELS * LANES;
 
-/// Tokens up to which products and attention are bit-identical to passes of one token each. Products of up to as
-/// many tokens stream: each weight is unpacked in registers as it comes from memory, whose bandwidth bounds them.
+/// Largest number of tokens whose products and attention are bit-identical to passes of one token each. Products of so
+/// few tokens stream: each weight is unpacked in registers as it comes from memory, whose bandwidth bounds them.
 pub(crate) const BATCH_INVARIANT_MAX: usize = 8;
-/// How far ahead of its loads a streaming product prefetches weights, in bytes.
+/// Prefetch distance of a streaming product, in bytes.
 pub(crate) const PREFETCH_BYTES: usize = 4096;
 
 /// Tokens of a pass without tiles of activations: their sums stay in a worker's scratch until they are stored.

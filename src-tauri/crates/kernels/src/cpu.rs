@@ -36,15 +36,15 @@ pub struct Cpu {
 }
 
 impl Cpu {
-    /// Tokens up to which products and attention of a pass are bit-identical to passes of one token each.
+    /// Largest number of tokens of a pass whose products and attention are bit-identical to passes of one token each.
     pub const BATCH_INVARIANT_MAX: usize = BATCH_INVARIANT_MAX;
 
     /// Positions of a KV split in a pass of at most [`Cpu::BATCH_INVARIANT_MAX`] tokens; attention keeps a partial result
     /// for each.
     pub const KV_SPLIT: usize = KV_BLOCK * KV_SPLIT_BLOCKS;
 
-    /// An executor on `threads` threads (the caller is one of them). A level that this machine
-    /// does not have falls back to [`CpuLevel::Scalar`].
+    /// Makes an executor on `threads` threads, the caller's included. A level that this machine lacks falls back to
+    /// [`CpuLevel::Scalar`].
     pub fn new(threads: usize, level: CpuLevel) -> Cpu {
         let level = if CpuLevel::available().contains(&level) {
             level
@@ -54,7 +54,7 @@ impl Cpu {
         Self::with(threads, level, false)
     }
 
-    /// An executor that keeps activations and arithmetic in f32: the reference for accuracy.
+    /// Makes an executor that keeps activations and arithmetic in f32: the reference for accuracy.
     pub fn exact(threads: usize) -> Cpu {
         Self::with(threads, CpuLevel::best(), true)
     }
@@ -84,15 +84,16 @@ impl Cpu {
         self.level
     }
 
-    /// Whether activations stay in f32.
+    /// Returns true if activations stay in f32.
     pub fn is_exact(&self) -> bool {
         self.exact
     }
 
-    /// Packs `rows × cols` weights for the products, in as many bytes as the file's.
+    /// Packs `rows × cols` weights for the products, in as many bytes as in the file.
     ///
     /// # Errors
-    /// When the type cannot hold such rows, `bytes` is not exactly as long as they take, or the system has no memory left.
+    /// Fails if the type cannot hold such rows, `bytes` does not have exactly their length, or the system has no memory
+    /// left.
     pub fn pack(
         &self,
         ty: BlockType,
@@ -103,10 +104,10 @@ impl Cpu {
         self.pack_stored(ty, rows, cols, Stored::Memory(bytes))
     }
 
-    /// As [`Cpu::pack`], from memory or from a file, which threads read in parts.
+    /// Packs weights like [`Cpu::pack`], from memory or from a file, which threads read in parts.
     ///
     /// # Errors
-    /// As [`Cpu::pack`], and when the file cannot be read.
+    /// Same as [`Cpu::pack`]; also fails if the file cannot be read.
     pub fn pack_stored(
         &self,
         ty: BlockType,
@@ -121,7 +122,7 @@ impl Cpu {
     /// RMS norm of every row of `weight.len()` values: `y = x / √(mean x² + eps) ⊙ weight`.
     ///
     /// # Panics
-    /// When `x` and `y` are not the same whole number of rows.
+    /// Panics if `x` and `y` are not the same whole number of rows.
     pub fn rms_norm(&self, x: &[f32], weight: &[f32], eps: f32, y: &mut [f32]) {
         let n = weight.len();
         assert!(
@@ -144,7 +145,7 @@ impl Cpu {
     /// RMS norm of every head in place; `x` is heads of `weight.len()` values.
     ///
     /// # Panics
-    /// When `x` is not a whole number of heads, or a head has more than 512 values.
+    /// Panics if `x` is not a whole number of heads, or a head has more than 512 values.
     pub fn rms_norm_heads(&self, x: &mut [f32], weight: &[f32], eps: f32) {
         let n = weight.len();
         assert!(
@@ -174,7 +175,7 @@ impl Cpu {
     /// the positions of the `m` rows.
     ///
     /// # Panics
-    /// When the lengths are not those.
+    /// Panics if the lengths do not match.
     pub fn rope(
         &self,
         x: &mut [f32],
@@ -208,10 +209,10 @@ impl Cpu {
     /// `h / (heads / kv_heads)`; scores are scaled by `1 / √head_dim`.
     ///
     /// # Errors
-    /// When the system has no memory left for the scratch.
+    /// Fails if the system has no memory left for the scratch.
     ///
     /// # Panics
-    /// When the lengths are not those, or `kv` holds fewer than `past + m` positions.
+    /// Panics if the lengths do not match, or `kv` holds fewer than `past + m` positions.
     pub fn attention(
         &self,
         q: &[f32],

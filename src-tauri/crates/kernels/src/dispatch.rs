@@ -38,12 +38,12 @@ macro_rules! routines {
             $(#[target_feature(enable = $features)])?
             unsafe fn pack(ty: BlockType, source: &[u8], row: usize, panel: &mut [MaybeUninit<u8>]) {
                 // SAFETY: the target features are the instructions of `$isa`;
-                // that the machine has them is this function's contract.
+                // the machine has them, by this function's contract.
                 unsafe { pack_panel::<$isa>(ty, source, row, panel) }
             }
 
             /// # Safety
-            /// As [`activations::quantise`].
+            /// Same as [`activations::quantise`].
             $(#[target_feature(enable = $features)])?
             unsafe fn quantise(granularity: Granularity, x: &[f32], bytes: &mut [i8], scales: &mut [ActivationScale]) {
                 // SAFETY: the target features are the instructions of `$isa`;
@@ -52,16 +52,16 @@ macro_rules! routines {
             }
 
             /// # Safety
-            /// As [`stream::multiply`].
+            /// Same as [`stream::multiply`].
             $(#[target_feature(enable = $features)])?
             unsafe fn multiply(row_block: &RowBlockTask, scratch: &mut ProductScratch) {
                 // SAFETY: the target features are the instructions of `$isa`;
-                // that the weights are packed and the activations as long is this function's contract.
+                // the weights are packed and the activations as long, by this function's contract.
                 unsafe { stream::multiply::<$isa>(row_block, scratch) }
             }
 
             /// # Safety
-            /// As [`integers::pack_activations`].
+            /// Same as [`integers::pack_activations`].
             $(#[target_feature(enable = $features)])?
             unsafe fn pack_activations(
                 granularity: Granularity,
@@ -76,7 +76,7 @@ macro_rules! routines {
             }
 
             /// # Safety
-            /// As [`integers::multiply`].
+            /// Same as [`integers::multiply`].
             $(#[target_feature(enable = $features)])?
             unsafe fn multiply_tiles(block_group: &RowBlockGroup, scratch: &mut TileScratch) {
                 // SAFETY: the target features are the instructions of `$isa`;
@@ -85,7 +85,7 @@ macro_rules! routines {
             }
 
             /// # Safety
-            /// As [`elementwise::rms_norm`].
+            /// Same as [`elementwise::rms_norm`].
             $(#[target_feature(enable = $features)])?
             unsafe fn rms_norm(x: &[f32], weight: &[f32], eps: f32, y: &mut [f32]) {
                 // SAFETY: the target features are the instructions of `$isa`;
@@ -94,7 +94,7 @@ macro_rules! routines {
             }
 
             /// # Safety
-            /// As [`elementwise::rotate`].
+            /// Same as [`elementwise::rotate`].
             $(#[target_feature(enable = $features)])?
             unsafe fn rotate(x: &mut [f32], head_dim: usize, rotary: usize, cos_sin: &[f32]) {
                 // SAFETY: the target features are the instructions of `$isa`;
@@ -103,7 +103,7 @@ macro_rules! routines {
             }
 
             /// # Safety
-            /// As [`elementwise::silu_mul`].
+            /// Same as [`elementwise::silu_mul`].
             $(#[target_feature(enable = $features)])?
             unsafe fn silu_mul(gate: &mut [f32], up: &[f32]) {
                 // SAFETY: the target features are the instructions of `$isa`;
@@ -112,20 +112,20 @@ macro_rules! routines {
             }
 
             /// # Safety
-            /// As [`vectors::attend_task`].
+            /// Same as [`vectors::attend_task`].
             $(#[target_feature(enable = $features)])?
             unsafe fn attend(a: &Attention, task: &AttentionTask, scratch: &mut AttentionScratch) {
                 // SAFETY: the target features are the instructions of `$isa`;
-                // that the task lies inside the attention is this function's contract.
+                // the task lies inside the attention, by this function's contract.
                 unsafe { vectors::attend_task::<$isa>(a, task, scratch) }
             }
 
             /// # Safety
-            /// As [`peak::peak_dots`].
+            /// Same as [`peak::peak_dots`].
             $(#[target_feature(enable = $features)])?
             unsafe fn peak_dots(passes: usize) -> i32 {
                 // SAFETY: the target features are the instructions of `$isa`;
-                // that the machine has them is this function's contract.
+                // the machine has them, by this function's contract.
                 unsafe { peak::peak_dots::<$isa>(passes) }
             }
 
@@ -198,10 +198,10 @@ pub(crate) const AVX512_SPLIT: Routines = Routines {
 };
 
 /// # Safety
-/// The machine has AVX-512, and with it AVX2; as [`crate::product::stream::multiply`].
+/// The machine has AVX-512 and AVX2. Otherwise same as [`crate::product::stream::multiply`].
 #[cfg(target_arch = "x86_64")]
 unsafe fn multiply_one_split(row_block: &RowBlockTask, scratch: &mut ProductScratch) {
-    // The AVX2 level takes full bytes as signed numbers, whose sums are rounded otherwise.
+    // The AVX2 level takes full bytes as signed numbers, whose sums are rounded differently.
     let multiply = match row_block.ty {
         BlockType::Q8_0 | BlockType::IQ4NL | BlockType::IQ4XS => avx512::ROUTINES.multiply,
         _ => avx2::ROUTINES.multiply,
@@ -210,9 +210,9 @@ unsafe fn multiply_one_split(row_block: &RowBlockTask, scratch: &mut ProductScra
     unsafe { multiply(row_block, scratch) };
 }
 
-/// Returns whether this CPU runs a 512-bit operation as two of 256 bits: AMD's Zen 4, of family 19h. Measured there at the
-/// shape of SmolLM3-3B on two cores, five alternating rounds: 16.7 tokens/s (median) with the AVX2 routine for one token, 16.0
-/// with the AVX-512 one. Zen 5 (family 1Ah) and Intel's server CPUs have vectors of full width.
+/// Returns true if this CPU runs a 512-bit operation as two of 256 bits: AMD's Zen 4, of family 19h. Measured there at
+/// the shape of SmolLM3-3B on two cores, five alternating rounds: 16.7 tokens/s (median) with the AVX2 routine for one
+/// token, 16.0 with the AVX-512 one. Zen 5 (family 1Ah) and Intel's server CPUs have vectors of full width.
 #[cfg(target_arch = "x86_64")]
 fn splits_512_bits() -> bool {
     use std::arch::x86_64::__cpuid;
@@ -268,7 +268,7 @@ const I8MM: Routines = Routines {
     ..dotprod::ROUTINES
 };
 
-/// The routines of `level`, which the machine must have for them to be called.
+/// Returns the routines of `level`; only a machine that has the level may call them.
 pub(crate) fn routines_for(level: CpuLevel) -> &'static Routines {
     match level {
         #[cfg(target_arch = "x86_64")]

@@ -21,9 +21,9 @@ pub(crate) use arrays::LANES;
 /// Vectors of 16 lanes at one instruction-set level.
 ///
 /// # Safety
-/// Of every method: the machine has the level's instructions; pointers are valid for the 16 (or, of bytes, 64) elements
-/// read or written, and need no alignment. Of an implementation: a method does what its line says, so that the loops built
-/// on it stay in bounds.
+/// Callers: the machine has the level's instructions; pointers are valid for the 16 elements or 64 bytes read or
+/// written, and need no alignment. Implementors: a method does what its doc comment says, so that the loops built on it
+/// stay in bounds.
 pub(crate) unsafe trait Isa: Copy {
     /// 16 floats.
     type F: Copy;
@@ -32,13 +32,13 @@ pub(crate) unsafe trait Isa: Copy {
     /// 64 bytes: four for each of 16 lanes.
     type W: Copy;
 
-    /// Whether [`Isa::dot_bytes`] takes full bytes as signed numbers (otherwise with 128 added).
+    /// True if [`Isa::dot_bytes`] takes full bytes as signed numbers (otherwise with 128 added).
     const SIGNED_BYTES: bool;
-    /// Whether there are 32 registers of 16 lanes, room for larger tiles.
+    /// True if there are 32 registers of 16 lanes, room for larger tiles.
     const WIDE: bool;
-    /// Whether [`Isa::dot_short`] takes less time than [`Isa::dot`].
+    /// True if [`Isa::dot_short`] takes less time than [`Isa::dot`].
     const SHORT: bool = false;
-    /// Whether [`Isa::dot_words`] takes less time than the same products in floats.
+    /// True if [`Isa::dot_words`] takes less time than the same products in floats.
     const WORDS: bool = true;
 
     unsafe fn splat(x: f32) -> Self::F;
@@ -67,7 +67,7 @@ pub(crate) unsafe trait Isa: Copy {
     unsafe fn scale_by_power(a: Self::F, n: Self::I) -> Self::F;
 
     unsafe fn zero_i() -> Self::I;
-    /// To the nearest integer, ties to even.
+    /// Rounds to the nearest integer, ties to even.
     unsafe fn round(a: Self::F) -> Self::I;
     unsafe fn float(a: Self::I) -> Self::F;
     unsafe fn sum_i(a: Self::I) -> i32;
@@ -91,11 +91,11 @@ pub(crate) unsafe trait Isa: Copy {
     unsafe fn and(a: Self::W, b: Self::W) -> Self::W;
     unsafe fn or(a: Self::W, b: Self::W) -> Self::W;
     unsafe fn xor(a: Self::W, b: Self::W) -> Self::W;
-    /// Shifts 16-bit units right; the caller masks what crosses bytes.
+    /// Shifts 16-bit units right; the caller masks bits that cross bytes.
     unsafe fn shr(a: Self::W, n: u32) -> Self::W;
-    /// Shifts 16-bit units left; the caller masks what crosses bytes.
+    /// Shifts 16-bit units left; the caller masks bits that cross bytes.
     unsafe fn shl(a: Self::W, n: u32) -> Self::W;
-    /// The bytes of `table` at the places that the bytes of `places` name, each below 16.
+    /// The bytes of `table` at the indices in `places`, each below 16.
     unsafe fn look_up(table: &[u8; 16], places: Self::W) -> Self::W;
     /// Adds to each lane the dot product of its four unsigned weights (at most 63) and its four
     /// signed activations (−127..=127).
@@ -103,14 +103,14 @@ pub(crate) unsafe trait Isa: Copy {
     /// The same for weights of a full byte; see [`Isa::SIGNED_BYTES`].
     unsafe fn dot_bytes(acc: Self::I, weights: Self::W, x: Self::W) -> Self::I;
 
-    /// As [`Isa::dot`] with sums that [`Isa::add_short`] reads: they may be in 16 bits, two a lane, and the caller
-    /// adds no more than fit.
+    /// [`Isa::dot`] with sums for [`Isa::add_short`], which may be 16 bits wide, two per lane; the caller adds no more
+    /// than fit.
     #[inline(always)]
     unsafe fn dot_short(acc: Self::I, weights: Self::W, x: Self::W) -> Self::I {
         // SAFETY: the machine has the level, by this method's contract, which `dot` shares.
         unsafe { Self::dot(acc, weights, x) }
     }
-    /// Adds what [`Isa::dot_short`] has added up from zero.
+    /// Adds the sums that [`Isa::dot_short`] accumulated from zero.
     unsafe fn add_short(acc: Self::I, short: Self::I) -> Self::I;
 
     /// 16 bytes each of 16 rows that begin `stride` bytes apart: lane r of vector i holds bytes

@@ -46,10 +46,10 @@ impl CpuLevel {
         Self::available().pop().unwrap_or(CpuLevel::Scalar)
     }
 
-    /// The level that `GOLDCREST_CPU` names, or else the best.
+    /// Returns the level that `GOLDCREST_CPU` names, or else the best.
     ///
     /// # Errors
-    /// When it names none, or one that this machine lacks.
+    /// Fails if the variable names no level, or one that this machine lacks.
     pub fn detect() -> Result<Self, CpuLevelError> {
         match std::env::var(Self::VARIABLE) {
             Ok(word) if !word.is_empty() => word.parse::<Self>()?.checked(),
@@ -60,10 +60,10 @@ impl CpuLevel {
         }
     }
 
-    /// This level, if the machine has it.
+    /// Returns this level if the machine has it.
     ///
     /// # Errors
-    /// When it does not.
+    /// Fails if the machine lacks it.
     pub fn checked(self) -> Result<Self, CpuLevelError> {
         if self.is_available() {
             Ok(self)

@@ -26,7 +26,7 @@ struct PoolState {
     running: AtomicUsize,
     /// The queue of each worker.
     queues: Box<[WorkQueue]>,
-    /// Whether a worker's part of the current job panicked.
+    /// Set if a worker's part of the current job panicked.
     panicked: AtomicBool,
     stop: AtomicBool,
     job: Mutex<Option<SendJob>>,
@@ -61,7 +61,7 @@ impl Pool {
             wake: Condvar::new(),
             sleepers: AtomicUsize::new(0),
         });
-        // Where the system refuses a thread, the pool has fewer workers.
+        // If the system refuses a thread, the pool has fewer workers.
         let workers = (1..threads.max(1))
             .map_while(|worker| {
                 let state = Arc::clone(&state);
@@ -238,7 +238,7 @@ impl Drop for Pool {
 mod tests {
     use super::*;
 
-    /// Where the epoch changed without the lock, one wake-up in some 300,000 was lost.
+    /// Without the lock around the change of the epoch, one wake-up in some 300,000 was lost.
     const JOBS: usize = 100_000;
 
     #[test]
@@ -308,7 +308,7 @@ mod tests {
         thread::spawn(move || {
             let pool = Pool::new(2);
             for job in 0..JOBS {
-                // The next job comes when the worker stops spinning, a bit before or after.
+                // The next job comes shortly before or after the worker stops spinning.
                 for _ in 0..SPINS / 2 + job % SPINS {
                     spin_loop();
                 }

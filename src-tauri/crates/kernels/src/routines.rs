@@ -1,4 +1,4 @@
-//! The table of a level's routines: what an executor calls through pointers, and what each entry needs.
+//! The table of a level's routines, called through pointers, and the requirements of each entry.
 
 use std::mem::MaybeUninit;
 
@@ -21,7 +21,7 @@ pub(crate) struct Routines {
     pub rotate: unsafe fn(&mut [f32], usize, usize, &[f32]),
     pub silu_mul: unsafe fn(&mut [f32], &[f32]),
     pub attend: unsafe fn(&Attention, &AttentionTask, &mut AttentionScratch),
-    /// Whether `attend` uses AMX, which needs larger scratch.
+    /// True if `attend` uses AMX, which needs larger scratch.
     pub attends_on_amx: bool,
     pub peak_dots: unsafe fn(usize) -> i32,
     /// Products of many tokens, by preference: the first entry that supports a product runs it, else `multiply` does.
@@ -30,9 +30,9 @@ pub(crate) struct Routines {
 
 /// The routines of a product whose activations are packed as tiles.
 pub(crate) struct TileRoutines {
-    /// The granularity of the activations for a block type, or `None` where the type is not supported.
+    /// Returns the granularity of the activations for a block type, or `None` if the type is not supported.
     pub granularity: fn(BlockType) -> Option<Granularity>,
-    /// Tokens up to which the entry is used.
+    /// Largest number of tokens for which the entry is used.
     pub max_tokens: usize,
     pub shape: TileShape,
     pub pack: PackActivations,
@@ -45,8 +45,8 @@ pub(crate) struct TileRoutines {
 }
 
 impl TileRoutines {
-    /// The granularity of the activations of `m` tokens for `cols` columns of weights, or `None` where the product is
-    /// not supported.
+    /// Returns the granularity of the activations of `m` tokens for `cols` columns of weights, or `None` if the product
+    /// is not supported.
     pub fn granularity_for(&self, m: usize, ty: BlockType, cols: usize) -> Option<Granularity> {
         let supported = m <= self.max_tokens && cols.is_multiple_of(GROUP);
         (self.granularity)(ty).filter(|_| supported)

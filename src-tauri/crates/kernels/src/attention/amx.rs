@@ -18,7 +18,7 @@ const _: () = assert!(KV_SEGMENT.is_multiple_of(KV_BLOCK));
 /// Rows of a micro-tile.
 const ROWS: usize = amx::PAIR;
 
-/// As [`attend_task`], on AMX where queries and dimensions allow it.
+/// Runs a task like [`attend_task`], on AMX if queries and dimensions allow it.
 ///
 /// # Safety
 /// AMX is permitted; the lengths in `a` agree, and `task` lies inside it.
@@ -121,7 +121,7 @@ pub(crate) unsafe fn attend_task_amx(
 /// Packs the keys and values of a KV block as tiles.
 ///
 /// # Safety
-/// As [`attend_task_amx`]; `dims` are the components of keys and of values, and the number of tiles of the cache.
+/// Same as [`attend_task_amx`]; `dims` are the components of keys and of values, and the number of tiles of the cache.
 #[inline(always)]
 unsafe fn load_kv_block(
     keys: KvTile,
@@ -150,7 +150,7 @@ unsafe fn load_kv_block(
 /// Packs keys `[tile][dim][16]` and values `[position][value_dim]` as tiles.
 ///
 /// # Safety
-/// As [`load_kv_block`]; `keys` and `values` have these lengths.
+/// Same as [`load_kv_block`]; `keys` and `values` have these lengths.
 #[inline(always)]
 unsafe fn tile_kv_block<K: KvFloat>(
     keys: *const K,

@@ -120,7 +120,7 @@ pub(super) unsafe fn scores<I: Isa, K: KvFloat, const R: usize>(
 /// Dot products of `R` queries with the keys of `T` tiles.
 ///
 /// # Safety
-/// As [`scores`]: `q` has `R` rows, `keys` have `T` tiles, and `to` has `R` rows of scores.
+/// Same as [`scores`]: `q` has `R` rows, `keys` have `T` tiles, and `to` has `R` rows of scores.
 #[inline(always)]
 unsafe fn dots<I: Isa, K: KvFloat, const R: usize, const T: usize>(
     q: *const f32,
@@ -184,7 +184,7 @@ pub(super) unsafe fn accumulate_values<I: Isa, K: KvFloat, const R: usize>(
 /// Adds weighted values to `V` vectors of `R` rows.
 ///
 /// # Safety
-/// As [`accumulate_values`]: all pointers have `R` or `positions` rows, and `V` vectors left in each.
+/// Same as [`accumulate_values`]: all pointers have `R` or `positions` rows, and `V` vectors left in each.
 #[inline(always)]
 unsafe fn accumulate<I: Isa, K: KvFloat, const R: usize, const V: usize>(
     weights: *const f32,

@@ -14,7 +14,7 @@ use super::scratch::{AttentionScratch, Int16Scratch};
 const QUERY: f32 = 2047.0;
 const REST: f32 = 4095.0;
 
-/// Whether the products of heads of `dim` components fit.
+/// Returns true if the products of heads of `dim` components fit 32 bits.
 pub(super) fn supports(dim: usize) -> bool {
     dim <= 256 && dim.is_multiple_of(2)
 }
@@ -48,8 +48,8 @@ unsafe fn scale_and_inverse<I: Isa>(largest: I::F) -> (I::F, I::F) {
     }
 }
 
-/// Quantises the KV block's keys and values of the first `positions` positions: values behind these may be left from
-/// truncated sequences and must not determine the scales.
+/// Quantises the KV block's keys and values of the first `positions` positions: values behind these may be left over
+/// from truncated sequences and must not determine the scales.
 ///
 /// # Safety
 /// The machine has `I`; the scratch was sized for these dimensions and holds the KV block as floats.
@@ -102,7 +102,7 @@ pub(super) unsafe fn quantise_kv_block<I: Isa>(
 /// Scores of `R` rows with the tiles of the KV block.
 ///
 /// # Safety
-/// As [`quantise_kv_block`], which has run for this KV block; the scratch has rows `row..row + R`.
+/// Same as [`quantise_kv_block`], which has run for this KV block; the scratch has rows `row..row + R`.
 #[inline(always)]
 pub(super) unsafe fn scores<I: Isa, const R: usize>(
     scratch: &mut AttentionScratch,
@@ -128,7 +128,7 @@ pub(super) unsafe fn scores<I: Isa, const R: usize>(
 /// Dot products of `R` queries with the keys of `T` tiles.
 ///
 /// # Safety
-/// As [`scores`]; the KV block has tiles `tile..tile + T`.
+/// Same as [`scores`]; the KV block has tiles `tile..tile + T`.
 #[inline(always)]
 unsafe fn dots<I: Isa, const R: usize, const T: usize>(
     scratch: &mut AttentionScratch,
@@ -137,7 +137,7 @@ unsafe fn dots<I: Isa, const R: usize, const T: usize>(
     dim: usize,
 ) {
     let int16 = &scratch.int16;
-    // SAFETY: rows, tiles and components lie inside the scratch's buffers, which the caller's contract says.
+    // SAFETY: rows, tiles and components lie inside the scratch's buffers, by the caller's contract.
     unsafe {
         let q = int16.q.as_ptr().add(row * dim);
         let keys = int16.keys.as_ptr().add(tile * KV_TILE * dim);
@@ -174,7 +174,7 @@ unsafe fn dots<I: Isa, const R: usize, const T: usize>(
 /// Quantises the weights of `R` rows for the KV block.
 ///
 /// # Safety
-/// As [`scores`].
+/// Same as [`scores`].
 #[inline(always)]
 pub(super) unsafe fn quantise_weights<I: Isa, const R: usize>(
     scratch: &mut AttentionScratch,
@@ -204,7 +204,7 @@ pub(super) unsafe fn quantise_weights<I: Isa, const R: usize>(
 /// Adds the weighted values of the KV block to the sums of `R` rows.
 ///
 /// # Safety
-/// As [`scores`]; [`quantise_weights`] has run for these rows.
+/// Same as [`scores`]; [`quantise_weights`] has run for these rows.
 #[inline(always)]
 pub(super) unsafe fn accumulate_values<I: Isa, const R: usize>(
     scratch: &mut AttentionScratch,
@@ -230,7 +230,7 @@ pub(super) unsafe fn accumulate_values<I: Isa, const R: usize>(
 /// Adds weighted values to `V` vectors of `R` rows from component `d` on.
 ///
 /// # Safety
-/// As [`accumulate_values`]; `d + 16 V` is at most `value_dim`.
+/// Same as [`accumulate_values`]; `d + 16 V` is at most `value_dim`.
 #[inline(always)]
 unsafe fn accumulate<I: Isa, const R: usize, const V: usize>(
     scratch: &mut AttentionScratch,
@@ -240,7 +240,7 @@ unsafe fn accumulate<I: Isa, const R: usize, const V: usize>(
     positions: usize,
 ) {
     let int16 = &scratch.int16;
-    // SAFETY: rows, tiles and components lie inside the scratch's buffers, which the caller's contract says.
+    // SAFETY: rows, tiles and components lie inside the scratch's buffers, by the caller's contract.
     unsafe {
         let weights = int16.weights.as_ptr().add(row * KV_BLOCK);
         let values = int16.values.as_ptr().add(d * 2);

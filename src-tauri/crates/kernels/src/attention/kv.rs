@@ -58,7 +58,7 @@ pub(crate) enum KvTile<'a> {
 
 impl KvSegment {
     /// # Errors
-    /// When the system has no memory left.
+    /// Fails if the system has no memory left.
     fn try_clone(&self) -> Result<KvSegment, OutOfMemory> {
         Ok(KvSegment {
             keys: self.keys.try_clone()?,
@@ -240,7 +240,7 @@ impl KvLayer {
         self.len
     }
 
-    /// Whether no position is held.
+    /// Returns true if the layer holds no position.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -255,7 +255,7 @@ impl KvLayer {
         self.head_dim
     }
 
-    /// How the layer is stored.
+    /// Storage type of keys and values.
     pub fn kv_type(&self) -> KvType {
         self.ty
     }
@@ -295,7 +295,7 @@ impl KvLayer {
     /// Allocates storage for `m` more positions that no other layer shares.
     ///
     /// # Errors
-    /// When the system has no memory left. The positions that the layer holds stay.
+    /// Fails if the system has no memory left; the layer keeps its positions.
     pub fn reserve(&mut self, m: usize) -> Result<(), OutOfMemory> {
         let first = self.len / KV_SEGMENT;
         for at in first..(self.len + m).div_ceil(KV_SEGMENT) {
@@ -336,7 +336,7 @@ impl KvLayer {
     /// Appends `m` positions; `k` and `v` are `[m][kv_heads][head_dim]`.
     ///
     /// # Panics
-    /// When the lengths are not those, or there is neither room nor memory for them: see [`KvLayer::reserve`].
+    /// Panics if the lengths do not match, or there is no room or memory for the positions: see [`KvLayer::reserve`].
     pub fn append(&mut self, k: &[f32], v: &[f32], m: usize) {
         let (heads, dim, groups) = (self.kv_heads, self.head_dim, self.groups());
         assert!(
@@ -388,11 +388,11 @@ impl KvLayer {
         prefix
     }
 
-    /// Appends the positions of `other` behind those that this layer holds, which are whole segments. They share their
-    /// storage.
+    /// Appends the positions of `other` behind those of this layer, which must be whole segments. The storage is
+    /// shared.
     ///
     /// # Panics
-    /// When these are not whole segments.
+    /// Panics if this layer's positions are not whole segments.
     pub fn append_rest_of(&mut self, other: &KvLayer) {
         assert!(
             self.len.is_multiple_of(KV_SEGMENT),
@@ -431,7 +431,7 @@ impl KvLayer {
     /// order.
     ///
     /// # Panics
-    /// When the layer does not hold all of them.
+    /// Panics if the layer does not hold all positions of the segment.
     pub fn encode_segment(&self, segment: usize, out: &mut Vec<u8>) {
         assert!((segment + 1) * KV_SEGMENT <= self.len, "a whole segment");
         self.tiles[segment].keys.encode(out);
@@ -441,10 +441,10 @@ impl KvLayer {
     /// Appends positions that [`KvLayer::encode_segment`] wrote.
     ///
     /// # Errors
-    /// When the system has no memory left; the layer is then as before.
+    /// Fails if the system has no memory left; the layer is then unchanged.
     ///
     /// # Panics
-    /// When the layer does not hold whole segments, or `bytes` are not one.
+    /// Panics if the layer does not hold whole segments, or `bytes` is not one encoded segment.
     pub fn append_segment(&mut self, bytes: &[u8]) -> Result<(), OutOfMemory> {
         assert!(
             self.len.is_multiple_of(KV_SEGMENT) && bytes.len() == self.segment_bytes(),
@@ -470,9 +470,9 @@ impl KvLayer {
         }
     }
 
-    /// Zeroes the values of the last tile behind the last position: tiles are multiplied whole, and what a removed sequence
-    /// has left there may be infinite or NaN, whose product with a weight of zero is NaN. Where the segment is shared, that
-    /// is done to its copy, when one is made.
+    /// Zeroes the values behind the last position in the last tile. Tiles are multiplied whole; a removed sequence may
+    /// leave infinities or NaN there, and their product with a weight of zero is NaN. A shared segment is cleared in
+    /// its copy, once one is made.
     fn clear_rest_of_tile(&mut self) {
         let (value_dim, groups) = (self.value_dim(), self.groups());
         let rest = self.len..self.len.next_multiple_of(KV_TILE);

@@ -13,7 +13,7 @@ pub(crate) struct Attention<'a> {
     pub heads: usize,
     pub kv: &'a KvLayer,
     pub past: usize,
-    /// Whether all arithmetic is in f32.
+    /// True if all arithmetic is in f32.
     pub exact: bool,
 }
 

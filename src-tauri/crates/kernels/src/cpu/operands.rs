@@ -40,7 +40,7 @@ impl ProductInput<'_> {
 /// Weights, and the target of their product.
 pub(super) type MatrixTarget<'a> = (&'a Matrix, ProductTarget<'a>);
 
-/// Where a product's results go: stored, or added.
+/// Target of a product's results: stored, or added.
 pub(super) enum ProductTarget<'a> {
     Set(&'a DisjointSlice<'a, f32>),
     Add(&'a DisjointSlice<'a, f32>),
@@ -65,7 +65,7 @@ impl<'a> ProductTarget<'a> {
 }
 
 /// # Panics
-/// When `x` or `y` does not have the length for `m` tokens and `w`.
+/// Panics if `x` or `y` does not have the length for `m` tokens and `w`.
 pub(super) fn assert_shapes(x: &[f32], m: usize, w: &Matrix, y: &[f32]) {
     assert!(x.len() == m * w.cols(), "x is [m][cols]");
     assert!(y.len() == m * w.rows(), "y is [m][rows]");

@@ -20,10 +20,10 @@ impl Cpu {
     /// `y[m][rows] = x[m][cols] · Wᵀ`.
     ///
     /// # Errors
-    /// When the system has no memory left for the scratch; so do all the products.
+    /// Fails if the system has no memory left for the scratch; so do all the products.
     ///
     /// # Panics
-    /// When `x` or `y` is not of that shape; so do all the products.
+    /// Panics if `x` or `y` does not have that shape; so do all the products.
     pub fn product(
         &self,
         x: &[f32],
@@ -43,7 +43,7 @@ impl Cpu {
     /// `y[m][rows] += x[m][cols] · Wᵀ`: a product into the residual stream.
     ///
     /// # Errors
-    /// As [`Cpu::product`].
+    /// Same as [`Cpu::product`].
     pub fn product_add(
         &self,
         x: &[f32],
@@ -67,7 +67,7 @@ impl Cpu {
     /// Three products of the same activations, as one job.
     ///
     /// # Errors
-    /// As [`Cpu::product`].
+    /// Same as [`Cpu::product`].
     pub fn qkv(
         &self,
         x: &[f32],
@@ -94,10 +94,10 @@ impl Cpu {
     /// `y[m][cols] += (silu(x · Gateᵀ) ⊙ (x · Upᵀ)) · Downᵀ`: a feed-forward layer into the residual stream.
     ///
     /// # Errors
-    /// As [`Cpu::product`].
+    /// Same as [`Cpu::product`].
     ///
     /// # Panics
-    /// When the shapes do not fit one another.
+    /// Panics if the shapes do not match.
     pub fn feed_forward(
         &self,
         x: &[f32],
@@ -292,7 +292,8 @@ impl Cpu {
         Ok(())
     }
 
-    /// The tiled routines for `m` tokens and a matrix, or `None` where few tokens or the type exclude them.
+    /// Returns the tiled routines for `m` tokens and a matrix, or `None` if the tokens are too few or the type is
+    /// unsupported.
     fn tiled_routines(&self, m: usize, w: &Matrix) -> Option<TileChoice> {
         if self.exact || m <= BATCH_INVARIANT_MAX {
             return None;

@@ -22,7 +22,7 @@ pub(crate) const PAIR: usize = 2 * TILE_ROWS;
 pub(crate) const COLUMNS: usize = 32;
 /// Elements of a tile.
 pub(crate) const TILE_LEN: usize = TILE_ROWS * COLUMNS;
-/// Whether the processor has AMX with bf16 and the system lets this process use it.
+/// Returns true if the processor has AMX with bf16 and the system lets this process use it.
 pub(crate) fn permitted() -> bool {
     static PERMITTED: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
     *PERMITTED.get_or_init(|| {
@@ -33,7 +33,7 @@ pub(crate) fn permitted() -> bool {
     })
 }
 
-/// Asks the kernel to save tile registers for this process.
+/// Asks the kernel to save tile registers for this process; returns true on success.
 #[cfg(target_os = "linux")]
 fn request_permission() -> bool {
     const ARCH_REQ_XCOMP_PERM: usize = 0x1023;
@@ -153,7 +153,7 @@ pub(crate) unsafe fn load_sums(sums: SumTiles) {
 /// Stores the registers of sums and loads those at `next`, each register as soon as it is free.
 ///
 /// # Safety
-/// As [`store_sums`] for `sums` and as [`load_sums`] for `next`, which has the same stride.
+/// Same as [`store_sums`] for `sums` and as [`load_sums`] for `next`, which has the same stride.
 #[inline(always)]
 pub(crate) unsafe fn store_and_load_sums(sums: SumTiles, next: *const f32) {
     // SAFETY: the caller has configured the tile registers; stores write the 32 × 32 sums, loads read those at `next`.

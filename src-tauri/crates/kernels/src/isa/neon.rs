@@ -61,8 +61,7 @@ fn sdot(mut acc: int32x4_t, a: int8x16_t, b: int8x16_t) -> int32x4_t {
     acc
 }
 
-/// The same without the instruction, where two products together fit 16 bits: not both bytes of a
-/// product may be −128.
+/// [`sdot`] without the instruction, for products that fit 16 bits in pairs: at most one byte of a product may be −128.
 #[inline]
 #[target_feature(enable = "neon")]
 fn widening_dot(acc: int32x4_t, a: int8x16_t, b: int8x16_t) -> int32x4_t {
@@ -80,7 +79,7 @@ unsafe fn four_rows(p: *const u8, stride: usize) -> [uint8x16_t; 4] {
     let row = [0, 1, 2, 3];
     // SAFETY: 16 bytes of each row.
     let [a, b, c, d] = unsafe { each!(row => vld1q_u32(p.add(row * stride).cast())) };
-    // Zipped twice, so that what was two rows apart comes to lie side by side first.
+    // Zipped twice: rows two apart first, then neighbours.
     let (ac, bd) = (vzip1q_u32(a, c), vzip1q_u32(b, d));
     let (ac_high, bd_high) = (vzip2q_u32(a, c), vzip2q_u32(b, d));
     let columns = [

@@ -1,4 +1,4 @@
-//! Operations of a level whose errors no product or attention would show.
+//! Operations of a level whose errors the tests of products and attention would miss.
 
 use super::scalar::Scalar;
 use super::{Isa, LANES};

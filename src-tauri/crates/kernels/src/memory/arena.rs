@@ -20,7 +20,7 @@ impl Arena {
     /// `bytes` of uninitialised memory, aligned to a cache line.
     ///
     /// # Errors
-    /// When the system has no memory left.
+    /// Fails if the system has no memory left.
     pub fn take(&mut self, bytes: usize) -> Result<UninitWeights, OutOfMemory> {
         let room = bytes
             .checked_next_multiple_of(64)
@@ -46,13 +46,13 @@ pub(crate) struct UninitWeights {
 }
 
 impl UninitWeights {
-    /// How many huge pages this memory touches.
+    /// Number of huge pages that this memory touches.
     pub fn pages(&self) -> usize {
         (self.at % HUGE_PAGE + self.bytes).div_ceil(HUGE_PAGE)
     }
 
-    /// The parts of `len` bytes that begin in huge page `page`. The system clears a page when it is first written to;
-    /// threads that wrote to one page at once would each clear one.
+    /// The parts of `len` bytes that begin in huge page `page`. The system clears a page on its first write; several
+    /// threads writing to one page at once would each clear one.
     pub fn parts_in(&self, page: usize, len: usize) -> Range<usize> {
         let before = |page: usize| {
             let bytes = (page * HUGE_PAGE).saturating_sub(self.at % HUGE_PAGE);

@@ -11,8 +11,8 @@ pub(crate) trait AnyBits: Copy {}
 impl AnyBits for f32 {}
 impl AnyBits for u16 {}
 
-/// Scratch that begins at a cache line, so that no vector or row of a tile lies across two; on huge pages where it is large,
-/// because a loop that feeds a matrix unit cannot wait for page walks.
+/// Scratch memory aligned to a cache line, so that no vector or row of a tile straddles two. Large buffers are on huge
+/// pages, because a loop that feeds a matrix unit cannot wait for page walks.
 pub(crate) struct AlignedBuffer<T> {
     region: Option<Region>,
     len: usize,
@@ -33,7 +33,7 @@ impl<T: AnyBits> AlignedBuffer<T> {
     /// Allocates room for `len` elements, with unspecified values.
     ///
     /// # Errors
-    /// When the system has no memory left; the buffer is empty then.
+    /// Fails if the system has no memory left; the buffer is empty then.
     pub fn reserve(&mut self, len: usize) -> Result<(), OutOfMemory> {
         let bytes = len
             .checked_mul(size_of::<T>())
@@ -53,7 +53,7 @@ impl<T: AnyBits> AlignedBuffer<T> {
     /// Sets the length to `len` elements, with unspecified values.
     ///
     /// # Panics
-    /// When there is no room for them: see [`AlignedBuffer::reserve`].
+    /// Panics if there is no room for them: see [`AlignedBuffer::reserve`].
     pub fn resize(&mut self, len: usize) {
         assert!(
             len.saturating_mul(size_of::<T>()) <= self.room(),
@@ -103,7 +103,7 @@ mod tests {
     #[test]
     fn a_buffer_is_written_as_far_as_it_may_be_read() {
         let mut buffer = AlignedBuffer::<f32>::default();
-        // A region of two megabytes, of which a little is asked for first.
+        // A region of two megabytes, of which only a little is used at first.
         buffer.reserve(HUGE_PAGE / 16 + 1).expect("memory");
         buffer.resize(HUGE_PAGE / 16 + 1);
         let room = buffer.room() / size_of::<f32>();

@@ -11,7 +11,7 @@ pub struct OutOfMemory {
 /// Reserves capacity for `len` values in all.
 ///
 /// # Errors
-/// When the system has no memory left; `values` is unchanged then.
+/// Fails if the system has no memory left; `values` is unchanged then.
 pub fn reserve<T>(values: &mut Vec<T>, len: usize) -> Result<(), OutOfMemory> {
     let missing = len.saturating_sub(values.len());
     values.try_reserve_exact(missing).map_err(|_| OutOfMemory {

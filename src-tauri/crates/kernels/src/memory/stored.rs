@@ -1,35 +1,35 @@
 //! The bytes of a tensor, in memory or in a file, read by position.
 //!
-//! Files are read, not mapped: a page of a map that cannot be read (the file was truncated, the disk fails, the network
-//! share is gone) ends the process by a signal, whereas a read that fails is an error.
+//! Files are read, not mapped: an unreadable page of a map (the file was truncated, the disk fails, the network share
+//! is gone) ends the process by a signal, whereas a failed read is an error.
 
 use std::borrow::Cow;
 use std::fs::File;
 use std::io;
 use std::ops::Range;
 
-/// Hears what is read of a file, from several threads at once.
+/// Observes the reads of a file, from several threads at once.
 pub trait ReadObserver: Sync + std::fmt::Debug {
-    /// These bytes were read, which begin at `start` in the file, counted from the first of several.
+    /// Receives bytes that were read. Offset `start` counts from the beginning of the first file of a split model.
     fn read(&self, start: u64, bytes: &[u8]);
 }
 
 /// The bytes of a tensor, in memory or in a file.
 #[derive(Clone, Copy, Debug)]
 pub enum Stored<'a> {
-    /// In memory.
+    /// Bytes in memory.
     Memory(&'a [u8]),
     /// `len` bytes of a file from `start` on.
     File {
         /// The file.
         file: &'a File,
-        /// Bytes of the files before it, where a model is in several.
+        /// Total bytes of the preceding files of a split model.
         files_before: u64,
-        /// Where the bytes begin.
+        /// Offset of the first byte in the file.
         start: u64,
-        /// How many there are.
+        /// Number of bytes.
         len: usize,
-        /// Who hears what is read of them.
+        /// Observer of the reads.
         observer: Option<&'a dyn ReadObserver>,
     },
 }
@@ -43,18 +43,18 @@ impl<'a> Stored<'a> {
         }
     }
 
-    /// Whether there are no bytes.
+    /// Returns true if there are no bytes.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The bytes of `range`: borrowed from memory, or read into `buffer`.
+    /// Returns the bytes of `range`: borrowed from memory, or read into `buffer`.
     ///
     /// # Errors
-    /// When the file cannot be read, or is too short.
+    /// Fails if the file cannot be read, or is too short.
     ///
     /// # Panics
-    /// When `range` is not within the bytes.
+    /// Panics if `range` is not within the bytes.
     pub fn get<'b>(&self, range: Range<usize>, buffer: &'b mut Vec<u8>) -> io::Result<&'b [u8]>
     where
         'a: 'b,
@@ -91,7 +91,7 @@ impl<'a> Stored<'a> {
     /// All bytes.
     ///
     /// # Errors
-    /// As [`Stored::get`].
+    /// Same as [`Stored::get`].
     pub fn read(&self) -> io::Result<Cow<'a, [u8]>> {
         if let Stored::Memory(bytes) = *self {
             return Ok(Cow::Borrowed(bytes));
@@ -105,7 +105,7 @@ impl<'a> Stored<'a> {
 /// Fills `buffer` with the bytes of `file` from `start` on. Threads may read from one file concurrently.
 ///
 /// # Errors
-/// When the file cannot be read, or ends before the buffer is full.
+/// Fails if the file cannot be read, or ends before the buffer is full.
 pub fn read_exact_at(file: &File, start: u64, buffer: &mut [u8]) -> io::Result<()> {
     let (mut at, mut rest) = (start, buffer);
     while !rest.is_empty() {
@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn a_matrix_from_a_file_is_the_one_from_memory() {
-        // More than a thread reads at a time, and a last panel that is not full.
+        // More bytes than a thread reads at a time, and a partial last panel.
         let (ty, rows, cols) = (BlockType::Q8_0, 16 * 100 + 5, 512);
         let len = ty.row_bytes(cols).expect("whole blocks") * rows;
         let bytes: Vec<u8> = (0..len + 7).map(|i| (i * 31 + i / 251) as u8).collect();
@@ -186,7 +186,7 @@ mod tests {
         }
     }
 
-    /// Which bytes were read.
+    /// Offset and length of every read.
     #[derive(Debug, Default)]
     struct Ranges(std::sync::Mutex<Vec<(u64, usize)>>);
 

@@ -23,8 +23,8 @@ pub(crate) struct ActivationScale {
     pub total: f32,
 }
 
-/// How many activations share a scale. For weights of a full byte the rounding of the activations dominates the error;
-/// their scales are twice as fine.
+/// Number of activations that share a scale. For weights of a full byte the rounding of the activations dominates the
+/// error; their scales are twice as fine.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Granularity {
     /// 32, the groups of the other types.
@@ -101,8 +101,8 @@ pub(crate) type QuantiseActivations =
 /// The routine of a level that packs columns of rows as tiles of its [`TileShape`].
 pub(crate) type PackActivations = unsafe fn(Granularity, &[f32], usize, Range<usize>, &mut [u16]);
 
-/// How a level packs the activations of many tokens: `[K block][block of tokens][column / 32]`, a tile each. The columns of a
-/// K block are contiguous, because a row block is multiplied with all their tokens first.
+/// Layout of a level's packed activations of many tokens: `[K block][block of tokens][column / 32]`, a tile each. The
+/// columns of a K block are contiguous, because a row block is multiplied with all their tokens first.
 #[derive(Clone, Copy)]
 pub(crate) struct TileShape {
     /// Tokens of a tile (MR); memory is for whole tiles.

@@ -181,7 +181,7 @@ impl<'a> AmxMacroKernel<'a> {
     /// in the registers.
     ///
     /// # Safety
-    /// As [`multiply`]; `weights` are unpacked, and the first sums are in the registers.
+    /// Same as [`multiply`]; `weights` are unpacked, and the first sums are in the registers.
     #[inline(always)]
     unsafe fn run(&self, background: &mut Background<'a>) {
         let RowBlockGroup { m, cols, x, .. } = *self.block_group;
@@ -266,7 +266,7 @@ impl Background<'_> {
     /// Unpacks one quarter of a group.
     ///
     /// # Safety
-    /// As [`Unpacking::next`].
+    /// Same as [`Unpacking::next`].
     #[inline(always)]
     unsafe fn unpack(&mut self) {
         if let Some(unpacking) = &mut self.unpacking {
@@ -278,7 +278,7 @@ impl Background<'_> {
     /// Unpacks what is left.
     ///
     /// # Safety
-    /// As [`Unpacking::next`], for all quarters that are left.
+    /// Same as [`Unpacking::next`], for all quarters that are left.
     #[inline(always)]
     unsafe fn finish_unpacking(&mut self) {
         for _ in 0..self.to_unpack() {
@@ -321,7 +321,7 @@ impl<'a> PendingStores<'a> {
     /// Stores what is left.
     ///
     /// # Safety
-    /// As [`PendingStores::next`], for all tokens that are left.
+    /// Same as [`PendingStores::next`], for all tokens that are left.
     #[inline(always)]
     unsafe fn finish(&mut self) {
         for _ in self.token..self.last {
@@ -344,7 +344,7 @@ impl<'a> PendingStores<'a> {
     /// Runs the epilogue for one token.
     ///
     /// # Safety
-    /// As [`multiply`]; a token is left.
+    /// Same as [`multiply`]; a token is left.
     #[inline(always)]
     unsafe fn next(&mut self) {
         // SAFETY: only this worker writes a token's results of these row blocks, and its row of the tile of their column
@@ -392,7 +392,7 @@ fn prefetch_results(y: *const f32) {
     }
 }
 
-/// A K block in the course of unpacking to tiles: `[group][panel][16 pairs of columns][16 rows][2]` bf16.
+/// A K block while it is unpacked to tiles: `[group][panel][16 pairs of columns][16 rows][2]` bf16.
 struct Unpacking {
     ty: BlockType,
     /// The columns of each panel, and the bytes of a panel.
@@ -408,10 +408,10 @@ struct Unpacking {
     left: usize,
     /// The distance to the weights of the next K block, which are prefetched if they are quantised.
     ahead: usize,
-    /// Unpack the next quarter, by its number in the group.
+    /// Unpacks the next quarter, by its number in the group.
     ///
     /// # Safety
-    /// As [`multiply`]; a quarter is left, and `tile` has room for a row block's K block.
+    /// Same as [`multiply`]; a quarter is left, and `tile` has room for a row block's K block.
     next: [unsafe fn(&mut Self, &mut BlockScales); QUARTERS],
 }
 
@@ -467,7 +467,7 @@ impl Unpacking {
 /// [`Unpacking::next`] of quantised weights, quarter `Q`.
 ///
 /// # Safety
-/// As [`Unpacking::next`]; the weights are of type `F`.
+/// Same as [`Unpacking::next`]; the weights are of type `F`.
 #[target_feature(enable = "avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx512bf16")]
 unsafe fn next<F: QuantFormat, const Q: usize>(it: &mut Unpacking, scales: &mut BlockScales) {
     let layout = F::LAYOUT;
@@ -488,7 +488,7 @@ unsafe fn next<F: QuantFormat, const Q: usize>(it: &mut Unpacking, scales: &mut 
 /// [`Unpacking::next`] of weights that are floats.
 ///
 /// # Safety
-/// As [`Unpacking::next`].
+/// Same as [`Unpacking::next`].
 #[target_feature(enable = "avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx512bf16")]
 unsafe fn next_floats(it: &mut Unpacking, _: &mut BlockScales) {
     // SAFETY: by the caller's contract a quarter is left, so that the group lies inside the panel and its tile inside the

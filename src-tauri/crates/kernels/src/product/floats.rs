@@ -10,7 +10,7 @@ use crate::weights::layout::{GROUP, HeaderLayout, Layout, quants, scales, with_q
 /// Multiplies a row block in floats: for float weights, and for the exact executor.
 ///
 /// # Safety
-/// As [`multiply`](super::stream::multiply), whose `m` and `x` these are.
+/// Same as [`multiply`](super::stream::multiply), with its `m` and `x`.
 #[inline(always)]
 pub(super) unsafe fn floats<I: Isa>(
     row_block: &RowBlockTask,
@@ -84,7 +84,7 @@ pub(super) unsafe fn floats<I: Isa>(
 /// Converts `cols` columns of panel `p` to floats.
 ///
 /// # Safety
-/// As [`floats`]; the panel has `cols` columns from `first` on.
+/// Same as [`floats`]; the panel has `cols` columns from `first` on.
 #[inline(always)]
 unsafe fn unpack_float_columns<I: Isa>(
     ty: BlockType,
@@ -122,7 +122,7 @@ unsafe fn unpack_float_columns<I: Isa>(
 /// Dequantises `cols` columns of one panel, for the exact executor; speed does not matter.
 ///
 /// # Safety
-/// As [`floats`]; `panel` has these columns, and `out` has room for them.
+/// Same as [`floats`]; `panel` has these columns, and `out` has room for them.
 unsafe fn dequantise_columns(
     ty: BlockType,
     panel: *const u8,

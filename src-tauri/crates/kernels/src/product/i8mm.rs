@@ -1,8 +1,8 @@
 //! Products of many tokens by the int8 matrix product (SMMLA): two rows times two tokens, eight columns at a time.
 //!
-//! The instruction's registers hold eight columns of two rows, where a panel's hold four columns of four. So a K block is
-//! unpacked in that order, and pairs of tokens are multiplied with it. Few tokens stream as they do without the
-//! instruction: there memory bandwidth is the limit.
+//! The instruction's registers hold eight columns of two rows, those of a panel four columns of four rows. So a K block
+//! is unpacked in that order, and pairs of tokens are multiplied with it. Few tokens stream without the instruction,
+//! because memory bandwidth bounds them.
 
 use std::arch::aarch64::*;
 use std::arch::asm;
@@ -55,7 +55,7 @@ fn smmla(mut sums: int32x4_t, a: int8x16_t, b: int8x16_t) -> int32x4_t {
     sums
 }
 
-/// As [`stream::multiply`].
+/// [`stream::multiply`] with the int8 matrix product for many tokens.
 ///
 /// # Safety
 /// The machine has the dot product and the matrix product; `row_block` is packed weights of its type, and its `x` has
@@ -100,8 +100,8 @@ struct ActivationRow {
 }
 
 impl I8mmActivations {
-    /// Token `t` from column `first` on. The last token takes the place of the one that an odd number lacks; its second
-    /// result is stored but not read.
+    /// The row of token `t` from column `first` on. The last token is repeated to pad an odd number; its second result
+    /// is stored but not read.
     ///
     /// # Safety
     /// `first` is a whole group of the row.
@@ -121,7 +121,7 @@ impl I8mmActivations {
 /// A row block times many tokens, with `HALVES` scales for each group.
 ///
 /// # Safety
-/// As [`multiply`]; `x` is its activations.
+/// Same as [`multiply`]; `x` is its activations.
 #[inline(always)]
 unsafe fn integers<const HALVES: usize>(
     row_block: &RowBlockTask,
@@ -169,7 +169,7 @@ unsafe fn integers<const HALVES: usize>(
 /// Unpacks a panel's groups from column `first` on, which begins a block.
 ///
 /// # Safety
-/// As [`multiply`]; the panel has these columns.
+/// Same as [`multiply`]; the panel has these columns.
 #[inline(always)]
 unsafe fn unpack<F: QuantFormat>(panel: *const u8, first: usize, k_block: &mut [UnpackedGroup]) {
     let layout = F::LAYOUT;
@@ -206,7 +206,7 @@ unsafe fn unpack<F: QuantFormat>(panel: *const u8, first: usize, k_block: &mut [
 /// The micro-kernel: a K block of a panel, which begins at column `first`, times `T` pairs of tokens from `token` on.
 ///
 /// # Safety
-/// As [`multiply`]; `to` has room for the sums of as many tokens.
+/// Same as [`multiply`]; `to` has room for the sums of as many tokens.
 #[inline(always)]
 unsafe fn micro_tile<const HALVES: usize, const T: usize>(
     k_block: &[UnpackedGroup],
@@ -265,7 +265,7 @@ unsafe fn micro_tile<const HALVES: usize, const T: usize>(
     }
 }
 
-/// From `[pair of rows][token][row]` to 16 rows of each token.
+/// Transposes `[pair of rows][token][row]` to 16 rows of each token.
 ///
 /// # Safety
 /// The machine has NEON.

@@ -184,7 +184,7 @@ pub(crate) unsafe fn multiply<I: Isa, const MR: usize>(
 /// Unpacks `groups` groups of a row block from column `first` on.
 ///
 /// # Safety
-/// As [`multiply`]; the row block has these columns.
+/// Same as [`multiply`]; the row block has these columns.
 #[inline(always)]
 unsafe fn unpack<I: Isa>(
     row_block: &RowBlock,
@@ -208,7 +208,7 @@ unsafe fn unpack<I: Isa>(
     }
 }
 
-/// As [`unpack`], of panel `p`.
+/// Unpacks panel `p`, like [`unpack`].
 ///
 /// # Safety
 /// The machine has `I`; `panel` is a packed panel of `F` with `groups` groups from column `first` on.
@@ -267,7 +267,7 @@ struct IntegerMacroKernel<'a> {
     m: usize,
     /// `[token][32]`.
     sums: *mut f32,
-    /// Whether this is the first K block, whose sums begin at zero.
+    /// True for the first K block, whose sums begin at zero.
     first_block: bool,
 }
 
@@ -276,7 +276,7 @@ impl IntegerMacroKernel<'_> {
     /// the products of `RUN` quads are added up before they are widened.
     ///
     /// # Safety
-    /// As [`multiply`], whose tiles, sums and unpacked weights these are.
+    /// Same as [`multiply`], for its tiles, sums and unpacked weights.
     #[inline(always)]
     unsafe fn run<
         I: Isa,
@@ -325,7 +325,7 @@ impl IntegerMacroKernel<'_> {
     /// The micro-kernel: one panel times `N` tokens of a tile of `MR`, with all sums in registers.
     ///
     /// # Safety
-    /// As [`multiply`]; `at.token + at.within + N` is at most `m`.
+    /// Same as [`multiply`]; `at.token + at.within + N` is at most `m`.
     #[inline(always)]
     unsafe fn micro_tile<
         I: Isa,
@@ -411,7 +411,7 @@ struct MicroTileIndex {
 /// Runs the epilogue of a row block: stores the sums of `m` tokens, adds them, or passes them through SwiGLU.
 ///
 /// # Safety
-/// As [`multiply`]; `gate` is the sums of the previous row block.
+/// Same as [`multiply`]; `gate` is the sums of the previous row block.
 #[inline(always)]
 unsafe fn run_epilogue<I: Isa, const MR: usize>(
     row_block: &RowBlock,

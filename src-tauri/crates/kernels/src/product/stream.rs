@@ -60,7 +60,7 @@ pub(crate) unsafe fn multiply<I: Isa>(row_block: &RowBlockTask, scratch: &mut Pr
 /// `[token][ROW_BLOCK]`.
 ///
 /// # Safety
-/// As [`multiply`]; `panel` is of format `F`, and `m` is at most [`BATCH_INVARIANT_MAX`].
+/// Same as [`multiply`]; `panel` is of format `F`, and `m` is at most [`BATCH_INVARIANT_MAX`].
 #[inline(always)]
 unsafe fn stream<I: Isa, F: QuantFormat>(
     panel: &[u8],

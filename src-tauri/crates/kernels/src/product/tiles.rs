@@ -28,7 +28,7 @@ pub(crate) struct RowBlock<'a> {
     pub epilogue: TileEpilogue<'a>,
 }
 
-/// What happens to the sums of a row block.
+/// Epilogue of a row block's sums.
 #[derive(Clone, Copy)]
 pub(crate) enum TileEpilogue<'a> {
     /// Stored to `y`, `[m][width]`: `rows` results for each token, `first` being the first one of token 0.

@@ -11,8 +11,8 @@ use crate::pool::Pool;
 const BUFFER: usize = 512 << 20;
 const TASK: usize = 4 << 20;
 
-/// Bytes per second that `threads` threads read from memory: the best of a few passes over a buffer larger than the caches,
-/// in the same kind of memory as packed weights. NaN where the system has no memory for it.
+/// Bytes per second that `threads` threads read from memory: the best of a few passes over a buffer larger than the
+/// caches, in the same kind of memory as packed weights. NaN if the system has no memory for it.
 pub fn read_bandwidth(threads: usize) -> f64 {
     let pool = Pool::new(threads);
     let Ok(uninit) = Arena::default().take(BUFFER) else {

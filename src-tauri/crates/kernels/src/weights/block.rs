@@ -163,7 +163,7 @@ impl BlockType {
         }
     }
 
-    /// Bytes of a row of `cols` values, if blocks divide it and it does not overflow.
+    /// Bytes of a row of `cols` values, or `None` if it is not whole blocks or overflows.
     pub fn row_bytes(self, cols: usize) -> Option<usize> {
         if !cols.is_multiple_of(self.block_len()) {
             return None;
@@ -312,7 +312,7 @@ impl Levels {
         }
     }
 
-    /// Q4_1 and Q5_1 add an f16 minimum where the others subtract one.
+    /// Q4_1 and Q5_1 add an f16 minimum; the other types subtract one.
     #[inline(always)]
     fn d_and_m(&mut self, b: &[u8]) {
         (self.d, self.dmin) = (half(b, 0), -half(b, 2));
@@ -370,7 +370,7 @@ impl Levels {
         }
     }
 
-    /// Nibbles to the values that they stand for.
+    /// Maps nibbles to their values in the table.
     #[inline(always)]
     fn look_up(&mut self) {
         for q in &mut self.q {

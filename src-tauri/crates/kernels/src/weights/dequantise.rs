@@ -8,7 +8,7 @@ use crate::error::ShapeError;
 /// Turns whole blocks into floats.
 ///
 /// # Errors
-/// When `bytes` is not exactly the blocks of `out.len()` values.
+/// Fails if `bytes` is not exactly the blocks of `out.len()` values.
 pub fn dequantise(ty: BlockType, bytes: &[u8], out: &mut [f32]) -> Result<(), ShapeError> {
     if ty.row_bytes(out.len()) != Some(bytes.len()) {
         return Err(ShapeError::Length {

@@ -14,7 +14,7 @@ use crate::weights::block::{BlockType, IQ4_VALUES};
 /// Columns of a group, the step of the integer products and of the activations' scales.
 pub(crate) const GROUP: usize = 32;
 
-/// How a header stores its scales, 16 rows side by side.
+/// Storage of a header's scales, 16 rows side by side.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum HeaderLayout {
     /// No header: plain floats.
@@ -98,8 +98,8 @@ impl Layout {
         if self.bytes { 2 } else { GROUP / self.group }
     }
 
-    /// The number of quads of columns whose products with activations (at most 127), two to a sum, fit 16 bits: a power of two
-    /// that does not exceed the columns of a scale.
+    /// Number of quads of columns whose products with activations (at most 127), two per sum, fit 16 bits: a power of
+    /// two that does not exceed the columns of a scale.
     pub const fn short_run(self) -> usize {
         let bits = 4 * self.nibbles as u32 + 2 * self.crumbs as u32 + self.bits as u32;
         match (i16::MAX as usize) / (2 * 127 * ((1 << bits) - 1)) {
@@ -110,7 +110,7 @@ impl Layout {
         }
     }
 
-    /// Which of a block's scales half `h` of group `g` has.
+    /// Index of the scale of half `h` of group `g` in its block.
     pub const fn scale_of(self, g: usize, h: usize) -> usize {
         (g * GROUP + h * GROUP / self.halves()) / self.group
     }
@@ -203,7 +203,7 @@ impl<I: Isa> BlockHeader<I> {
     #[inline(always)]
     pub unsafe fn of<F: QuantFormat>(block: *const u8) -> Self {
         let mut bytes = [[0; 256]; 2];
-        // SAFETY: a header holds what `header_bytes` counts, and each offset below stays inside it.
+        // SAFETY: a header has `header_bytes` bytes, and each offset below stays inside it.
         unsafe {
             let (d, dmin) = match F::LAYOUT.header {
                 HeaderLayout::None => (I::splat(0.0), I::splat(0.0)),
@@ -231,7 +231,7 @@ impl<I: Isa> BlockHeader<I> {
                     I::store_w(bytes[0].as_mut_ptr(), I::and(low, I::splat_w(15)));
                     let odd = I::and(I::shr(low, 4), I::splat_w(15));
                     I::store_w(bytes[0].as_mut_ptr().add(64), odd);
-                    // Two sets are high bits; what else is read and written is replaced by the next step, or not used.
+                    // Two sets are high bits; the rest is replaced by the next step, or unused.
                     let high = I::load_w(block.add(32));
                     for c in 0..4 {
                         let w = bits::<I>(high, c * 2, 4, 3);
@@ -251,7 +251,7 @@ impl<I: Isa> BlockHeader<I> {
     /// Scale and minimum `n` ([`Layout::scale_of`]), so that `w = scale · q − min` with q as [`quants`] gives it.
     ///
     /// # Safety
-    /// As [`BlockHeader::of`], of the same `F`; the block has a scale `n`.
+    /// Same as [`BlockHeader::of`], for the same `F`; the block has a scale `n`.
     #[inline(always)]
     pub unsafe fn scale<F: QuantFormat>(&self, n: usize) -> (I::F, I::F) {
         let layout = F::LAYOUT;

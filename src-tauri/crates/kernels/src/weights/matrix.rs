@@ -156,7 +156,7 @@ impl Matrix {
     /// Writes row `r` as floats: an embedding look-up.
     ///
     /// # Panics
-    /// When there is no row `r`, or `out` is not `cols` long.
+    /// Panics if there is no row `r`, or `out` is not `cols` long.
     pub fn row(&self, r: usize, out: &mut [f32]) {
         assert!(r < self.rows && out.len() == self.cols, "no such row");
         let panel = &self.weights.as_slice()[r / LANES * self.panel_bytes..][..self.panel_bytes];

@@ -20,7 +20,7 @@ mod tests;
 /// The machine has `I`.
 ///
 /// # Panics
-/// When the rows are not whole blocks, or the panel has not exactly the size of 16 of them.
+/// Panics if the rows are not whole blocks, or the panel does not have exactly the size of 16 of them.
 #[inline(always)]
 pub(crate) unsafe fn pack_panel<I: Isa>(
     ty: BlockType,
@@ -109,7 +109,7 @@ impl SourceRows {
     /// The 32 bytes of each row from byte `at` on, as eight quads.
     ///
     /// # Safety
-    /// As [`SourceRows::quads`].
+    /// Same as [`SourceRows::quads`].
     #[inline(always)]
     unsafe fn eight_quads<I: Isa>(self, at: usize) -> [I::W; 8] {
         // SAFETY: each row has these bytes, and the machine has `I`, by this method's contract.
@@ -166,7 +166,7 @@ impl BlockOffsets {
 #[inline(always)]
 unsafe fn pack_block<I: Isa, F: QuantFormat>(rows: SourceRows, out: *mut u8) {
     let block = const { BlockOffsets::of(F::TYPE) };
-    // SAFETY: what is read lies inside the type's block; what is written is counted by its layout.
+    // SAFETY: reads stay inside the type's block, and writes inside its packed layout.
     unsafe {
         pack_header::<I>(F::LAYOUT.header, block.d, block.scales, rows, out);
         let groups = out.add(F::LAYOUT.header_bytes());
@@ -181,7 +181,7 @@ unsafe fn pack_block<I: Isa, F: QuantFormat>(rows: SourceRows, out: *mut u8) {
 /// Writes the scales and minima of a block of 16 rows.
 ///
 /// # Safety
-/// As [`pack_block`]; `d` and `scales` are where the type has them.
+/// Same as [`pack_block`]; `d` and `scales` are the type's offsets.
 #[inline(always)]
 unsafe fn pack_header<I: Isa>(
     header: HeaderLayout,
@@ -190,8 +190,8 @@ unsafe fn pack_header<I: Isa>(
     rows: SourceRows,
     out: *mut u8,
 ) {
-    // SAFETY: what is read ends before the block does: 16 bytes from `scales` on, or 16 bytes that
-    // end with the scales; what is written is what `header_bytes` counts.
+    // SAFETY: reads end before the block does: 16 bytes from `scales` on, or 16 bytes that end with the scales; writes
+    // are the `header_bytes` of the layout.
     unsafe {
         match header {
             HeaderLayout::None => {}
@@ -201,7 +201,7 @@ unsafe fn pack_header<I: Isa>(
             HeaderLayout::DM | HeaderLayout::K2 | HeaderLayout::K4 => {
                 let mut both = rows.each::<4>(d);
                 if header == HeaderLayout::DM {
-                    // Q4_1 and Q5_1 add the minimum that a panel has subtracted.
+                    // Q4_1 and Q5_1 add the minimum; a panel subtracts it.
                     both = both.map(|[d, e, m, n]| [d, e, m, n ^ 0x80]);
                 }
                 let both = I::load_w(both.as_ptr().cast());
@@ -275,10 +275,10 @@ unsafe fn put_bytes<I: Isa>(vectors: &[I::W], out: *mut u8) {
     }
 }
 
-/// Packs the integers of a block that is one group: the file has its planes as a panel does.
+/// Packs the integers of a block of one group, whose planes are the same in the file and in a panel.
 ///
 /// # Safety
-/// As [`pack_block`].
+/// Same as [`pack_block`].
 #[inline(always)]
 unsafe fn pack_group<I: Isa>(
     layout: Layout,
@@ -314,7 +314,7 @@ unsafe fn store<I: Isa>(vectors: &[I::W], out: *mut u8) {
     }
 }
 
-/// From one bit a column, in order, to bit `v` of byte `j` for column `4v + j`.
+/// Moves one bit per column, in order, to bit `v` of byte `j` for column `4v + j`.
 #[inline(always)]
 fn spread(bits: [u8; 4]) -> [u8; 4] {
     let bits = u32::from_le_bytes(bits);
@@ -329,7 +329,7 @@ fn spread(bits: [u8; 4]) -> [u8; 4] {
 /// 32 bytes, the next 32 in the bits above, and so on.
 ///
 /// # Safety
-/// As [`pack_block`].
+/// Same as [`pack_block`].
 #[inline(always)]
 unsafe fn pack_groups<I: Isa>(
     layout: Layout,
@@ -342,7 +342,7 @@ unsafe fn pack_groups<I: Isa>(
     unsafe {
         let mut plane = out;
         if layout.table {
-            // Each group has its nibbles as a panel does.
+            // The nibbles of a group are in the order of a panel.
             for g in 0..8 {
                 store::<I>(
                     &rows.quads::<I>(block.nibbles + 16 * g),
@@ -406,7 +406,7 @@ unsafe fn pack_groups<I: Isa>(
 #[inline(always)]
 unsafe fn interleave<I: Isa, const SIZE: usize>(rows: SourceRows, out: *mut u8) {
     let quads = rows.row_bytes / 16;
-    // SAFETY: 16 bytes at a time, and what is left of the rows value by value; as many are written.
+    // SAFETY: reads 16 bytes at a time, then the rest of the rows value by value, and writes as many.
     unsafe {
         for i in 0..quads {
             for (j, quad) in rows.quads::<I>(i * 16).into_iter().enumerate() {

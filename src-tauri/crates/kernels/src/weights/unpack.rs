@@ -6,8 +6,7 @@ use crate::isa::LANES;
 use crate::weights::block::{BlockType, IQ4_VALUES};
 use crate::weights::layout::{GROUP, HeaderLayout, Layout};
 
-/// Reads row `lane` of a panel back as floats, value for value what
-/// [`dequantise`](crate::dequantise) gives.
+/// Reads row `lane` of a panel back as floats, equal to those of [`dequantise`](crate::dequantise).
 pub(crate) fn unpack_row(ty: BlockType, panel: &[u8], lane: usize, out: &mut [f32]) {
     let layout = Layout::of(ty);
     if layout.header == HeaderLayout::None {

@@ -41,7 +41,7 @@ const IQ4: [f32; 16] = [
     -127., -104., -83., -65., -49., -35., -22., -10., 1., 13., 25., 38., 53., 69., 89., 113.,
 ];
 
-/// A block's first 32 values in nibbles: value i is place `i % 16`.
+/// The first 32 values of a block as nibbles: value `i` is index `i % 16`.
 fn nibbles() -> [u8; 16] {
     std::array::from_fn(|i| (i | i << 4) as u8)
 }

@@ -10,7 +10,7 @@ const TILES: f64 = 0.005;
 /// Error bound of the order of additions.
 const ORDER: f64 = 2e-6;
 
-/// Whether a product runs in bf16.
+/// Returns true if a product runs in bf16.
 fn in_bf16(cpu: &Cpu, ty: BlockType, cols: usize, m: usize) -> bool {
     // Up to the tokens of one tile, integer products are faster.
     let few = if ty.block_len() == 1 {
@@ -222,8 +222,8 @@ fn the_largest_integers_do_not_overflow() {
     }
 }
 
-/// The other end of the table, with the largest sub-scale; and sub-scales and factors of any value: what is not a number
-/// spreads to its row alone.
+/// The other end of the table, with the largest sub-scale; then sub-scales and factors of any value. NaN stays within
+/// its row.
 #[test]
 fn iq4_blocks_of_any_bytes() {
     let mut random = Random::new(11);
@@ -331,7 +331,7 @@ fn a_feed_forward_layer_equals_its_products() {
         let down = Case::new(&mut random, ty, rows, hidden);
         for cpu in executors() {
             let [gate, up, down] = [&gate, &up, &down].map(|case| case.pack(&cpu));
-            // More tokens than a pass has, where it is cheap.
+            // More tokens than a pass, if the shape is cheap.
             let many = if hidden == 288 { 300 } else { 47 };
             for m in [1, 9, many] {
                 let x = random.floats(m * cols);

@@ -22,7 +22,7 @@ impl Random {
         (self.bits() >> 40) as f32 / (1 << 23) as f32 - 1.0
     }
 
-    /// Roughly normal, with an outlier now and then, as activations have them.
+    /// Roughly normal, with an occasional outlier, like real activations.
     pub fn floats(&mut self, n: usize) -> Vec<f32> {
         (0..n)
             .map(|_| {

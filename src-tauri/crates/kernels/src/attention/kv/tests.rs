@@ -14,7 +14,7 @@ fn numbers(n: usize) -> Vec<f32> {
         .collect()
 }
 
-/// Rounded to nearest in plain arithmetic: the integers and the scale of a group.
+/// Integers and scale of a group, rounded to nearest in plain arithmetic.
 fn rounded(x: &[f32]) -> (Vec<i8>, f16) {
     let largest = x
         .iter()
@@ -78,7 +78,7 @@ fn half_precision_is_the_nearest_half() {
     }
 }
 
-/// The keys and values that attention would read of the first `len` positions.
+/// Keys and values that attention would read of the first `len` positions.
 fn stored(layer: &KvLayer) -> Vec<String> {
     let tiles = |segment: usize| {
         let first = segment * KV_SEGMENT;
@@ -115,7 +115,7 @@ fn an_encoded_segment_is_restored_bit_for_bit() {
     for ty in [KvType::F32, KvType::F16, KvType::Q8_0] {
         let layer = filled_layer(ty, 2 * KV_SEGMENT);
         let mut restored = KvLayer::new(ty, 2, 20);
-        // Storage that a longer sequence has left.
+        // Storage left by a longer sequence.
         restored.append(&numbers(40 * 600), &numbers(40 * 600), 600);
         restored.truncate(0);
         for segment in 0..2 {
@@ -140,7 +140,7 @@ fn a_clone_shares_storage_until_one_of_the_two_is_written_to() {
             clone.reserve(50).expect("memory");
             clone.append(&more, &more, 50);
             assert_eq!(stored(&layer), before, "{} from {len}", ty.name());
-            // As a layer of its own that was given the same.
+            // Equal to an unshared layer with the same positions.
             let mut alone = filled_layer(ty, KV_SEGMENT + 40);
             alone.truncate(len);
             alone.append(&more, &more, 50);

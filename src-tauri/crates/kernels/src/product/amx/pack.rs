@@ -127,10 +127,10 @@ unsafe fn weights(q: __m512i, scale: __m512, min: __m512) -> __m512 {
     unsafe { _mm512_fmsub_ps(_mm512_cvtepi32_ps(q), scale, min) }
 }
 
-/// As [`unpack`], for float weights: columns 8 · `quarter`.. of the group.
+/// Unpacks float weights: columns 8 · `quarter`.. of the group.
 ///
 /// # Safety
-/// As [`unpack`].
+/// Same as [`unpack`].
 #[inline(always)]
 pub(crate) unsafe fn unpack_floats(
     ty: BlockType,
