@@ -11,33 +11,33 @@ use crate::open_error::OpenError;
 use crate::options::LoadOptions;
 use crate::process;
 
-/// Memory beside what is estimated: the tokenizer, and a margin.
+/// Memory beyond the estimate: the tokenizer, and a margin.
 const OVERHEAD: u64 = 256 << 20;
 /// The shortest useful context.
 const MIN_CONTEXT: usize = 1024;
-/// The context that is used without a request wherever it fits: a shorter one hardly holds a question and an answer
-/// with its reasoning.
+/// Lower bound of the default context, if it fits: a shorter one hardly holds a question and an answer with its
+/// reasoning.
 const MIN_DEFAULT: usize = 4096;
-/// A length that is limited without a request is a multiple of this.
+/// A default length that memory limits is a multiple of this.
 const DEFAULT_STEP: usize = 1024;
 
 /// The length of a context.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Context {
-    /// In tokens.
+    /// Length in tokens.
     pub tokens: usize,
     /// A note for the user on that length.
     pub note: Option<String>,
-    /// Whether a longer one is possible on request.
+    /// True if a longer one is possible on request.
     pub can_grow: bool,
 }
 
 impl Context {
-    /// The requested length, as far as model and memory allow. Without a request the trained one, as far as the KV cache
-    /// then takes at most half of the memory that the weights leave free: other programs need some, too.
+    /// Returns the requested length, limited by model and memory. Without a request, the trained length, limited so
+    /// that the KV cache takes at most half of the memory that the weights leave free: other programs need some, too.
     ///
     /// # Errors
-    /// When not even a short one fits in memory.
+    /// Fails if not even a short context fits in memory.
     pub fn new(
         config: &Config,
         source: &dyn WeightSource,
@@ -54,13 +54,14 @@ impl Context {
         )
     }
 
-    /// The shortest length that a model is opened with.
+    /// Returns the shortest length that a model is opened with.
     pub(crate) fn least(config: &Config, options: &LoadOptions) -> usize {
         let asked = options.context.unwrap_or(config.context).max(1);
         asked.min(longest(config, options)).min(MIN_CONTEXT)
     }
 
-    /// As [`Context::new`], of a model whose weights take `weights_bytes` where `available` bytes are free.
+    /// Returns the context of a model whose weights take `weights_bytes`, with `available` bytes free; see
+    /// [`Context::new`].
     pub(crate) fn of_weights(
         config: &Config,
         weights_bytes: u64,
@@ -101,7 +102,7 @@ impl Context {
         ))
     }
 
-    /// A context of this length, with a note on why it differs from the requested one.
+    /// Returns a context of this length, with a note if it differs from the requested one.
     fn with_note(
         config: &Config,
         options: &LoadOptions,
@@ -157,7 +158,7 @@ impl Context {
     }
 }
 
-/// The longest context that the model supports.
+/// Returns the longest context that the model supports.
 pub(crate) fn longest(config: &Config, options: &LoadOptions) -> usize {
     if options.allow_yarn {
         config.longest_context()
@@ -333,7 +334,7 @@ mod tests {
             )
         );
         assert_eq!(within(taken(40_000), Some(40_000)).tokens, 40_000);
-        // With little memory a useful context comes first, as far as there is room at all.
+        // With little memory the shortest useful context comes first, if there is room for it.
         assert_eq!(within(taken(6000), None).tokens, MIN_DEFAULT);
         assert_eq!(within(taken(3000), None).tokens, 3000);
         let whole = within(taken(131_072), None);

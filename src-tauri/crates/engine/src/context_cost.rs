@@ -1,4 +1,4 @@
-//! The lengths of context that a model can be run with, and what each takes: figures to choose by.
+//! Context lengths to choose from, and the memory that each takes.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ use crate::process;
 /// The lengths to choose from, in tokens.
 const LENGTHS: [usize; 7] = [2048, 4096, 8192, 16384, 32768, 65536, 131_072];
 
-/// A length of context, and what it takes.
+/// A context length and its memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ContextCost {
     /// The length in tokens.
@@ -25,29 +25,30 @@ pub struct ContextCost {
     pub kv_f16_bytes: u64,
     /// Memory of a full KV cache in q8_0, in bytes.
     pub kv_q8_bytes: u64,
-    /// Whether it is longer than the model was trained for, so that YaRN is applied.
+    /// True if the length exceeds the trained one, so that YaRN is applied.
     pub stretched: bool,
-    /// Whether it fits in the free memory with the weights and a KV cache in f16.
+    /// True if it fits in the free memory with the weights and a KV cache in f16.
     pub fits_f16: bool,
-    /// The same with one in q8_0.
+    /// Same as `fits_f16` for a cache in q8_0.
     pub fits_q8: bool,
 }
 
 /// The lengths to choose from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContextCosts {
-    /// The shortest first, up to the longest that the model supports, the requested one among them.
+    /// Ascending, up to the longest that the model supports; includes the requested one.
     pub lengths: Vec<ContextCost>,
     /// The length that is used without a request, with a KV cache in f16.
     pub automatic_f16: ContextCost,
-    /// The same with one in q8_0.
+    /// Same as `automatic_f16` for a cache in q8_0.
     pub automatic_q8: ContextCost,
 }
 
-/// What the context lengths of the model at `path` take. Only the header is read. What this process holds counts as free: the model that is open is closed before this one is opened.
+/// Returns the costs of the context lengths of the model at `path`, of which only the header is read. Memory that this
+/// process holds counts as free, because the open model is closed before this one is opened.
 ///
 /// # Errors
-/// When the file is not a supported model.
+/// Fails if the file is not a supported model.
 pub fn context_costs(path: &Path, options: &LoadOptions) -> Result<ContextCosts, OpenError> {
     let gguf = Gguf::open(path)?;
     let config = Config::from_gguf(&gguf)?;
@@ -166,7 +167,7 @@ mod tests {
         let own = costs.lengths.iter().find(|cost| cost.tokens == 20_000);
         assert_eq!(own.map(|cost| cost.kv_f16_bytes), Some(20_000 * 72 * 1024));
         assert!(costs.lengths.is_sorted_by_key(|cost| cost.tokens));
-        // As opening decides without a request.
+        // The length that opening chooses without a request.
         for (cost, kv) in [
             (costs.automatic_f16, KvType::F16),
             (costs.automatic_q8, KvType::Q8_0),

@@ -39,9 +39,9 @@ pub struct Engine {
     device: ActiveDevice,
     /// Storage type of keys and values.
     kv: KvType,
-    /// Whether all arithmetic is in f32.
+    /// True if all arithmetic is in f32.
     exact: bool,
-    /// The hash of the weights that were loaded, where all of them were read.
+    /// Hash of the loaded weights; `None` if not all of them were read.
     content: Option<String>,
     load_s: f64,
 }
@@ -50,7 +50,7 @@ impl Engine {
     /// Reads the file at `path` and loads the model; `progress` is called with the fraction that is done.
     ///
     /// # Errors
-    /// When the file is not a supported model, or the device is out of memory.
+    /// Fails if the file is not a supported model, or the device is out of memory.
     pub fn open(
         path: &Path,
         options: &LoadOptions,
@@ -62,7 +62,7 @@ impl Engine {
     /// Loads the model of a file that is already read.
     ///
     /// # Errors
-    /// When a weight cannot be read, or the device is out of memory.
+    /// Fails if a weight cannot be read, or the device is out of memory.
     pub fn load(
         file: &ModelFile,
         options: &LoadOptions,
@@ -112,8 +112,8 @@ impl Engine {
         })
     }
 
-    /// The model of a file that is already read, with logits of `source` for at most `context` tokens: the engine
-    /// loads no weights. `device` describes the device of the source.
+    /// Wraps a file that is already read around `source`, which computes the logits for at most `context` tokens: the
+    /// engine loads no weights. `device` describes the device of the source.
     pub fn with_source(
         file: &ModelFile,
         source: Box<dyn LogitsSource>,
@@ -176,18 +176,18 @@ impl Engine {
         &self.file.template
     }
 
-    /// The prompt of `conversation`.
+    /// Encodes the prompt of `conversation`.
     ///
     /// # Errors
-    /// When it is empty, or the template rejects it.
+    /// Fails if it is empty, or the template rejects it.
     pub fn prompt(&self, conversation: &Conversation) -> Result<Prompt, PromptError> {
         self.prompt_cancellable(conversation, &AtomicBool::new(false))
     }
 
-    /// As [`Engine::prompt`], polling `cancel` while text is encoded.
+    /// Encodes a prompt like [`Engine::prompt`], polling `cancel` while text is encoded.
     ///
     /// # Errors
-    /// As [`Engine::prompt`], and when cancelled.
+    /// Same as [`Engine::prompt`]; also fails if cancelled.
     pub fn prompt_cancellable(
         &self,
         conversation: &Conversation,
@@ -228,7 +228,7 @@ impl Engine {
     /// evaluated again. `signals` may be a flag that cancels, which is polled several times per layer, also during prefill.
     ///
     /// # Errors
-    /// When the prompt is empty or fills the context, or the device fails.
+    /// Fails if the prompt is empty or fills the context, or the device fails.
     pub fn generate<'s>(
         &mut self,
         prompt: &Prompt,
@@ -261,7 +261,8 @@ impl Engine {
     /// Logits `[vocab]` after the last of `tokens`, or after each of them, from an empty cache.
     ///
     /// # Errors
-    /// When there are no tokens, more than the context holds, one that is not in the vocabulary, or the device fails.
+    /// Fails if there are no tokens, too many for the context, or one outside of the vocabulary, or if the device
+    /// fails.
     pub fn logits(&mut self, tokens: &[u32], all: bool) -> Result<Vec<Vec<f32>>, GenerateError> {
         self.check_tokens(tokens)?;
         if all {
@@ -274,12 +275,12 @@ impl Engine {
         Ok(vec![self.session.logits(0).to_vec()])
     }
 
-    /// Logits `[vocab]` after every one of `tokens`, read from an empty cache: the first `prefill` of them in passes of
-    /// many, as a prompt is read, and the others one by one, as an answer is written. `each` takes them in order. False
+    /// Passes the logits `[vocab]` after each of `tokens`, in order, to `each`, from an empty cache. The first
+    /// `prefill` tokens are read in passes of many, like a prompt, and the others one by one, like an answer. False
     /// when cancelled.
     ///
     /// # Errors
-    /// As [`Engine::logits`].
+    /// Same as [`Engine::logits`].
     pub fn each_logits(
         &mut self,
         tokens: &[u32],
@@ -292,7 +293,7 @@ impl Engine {
         Ok(pass == Pass::Complete)
     }
 
-    /// Whether these can be read from an empty cache.
+    /// Checks that these tokens can be read from an empty cache.
     fn check_tokens(&self, tokens: &[u32]) -> Result<(), GenerateError> {
         let context = self.summary.context_length;
         if tokens.is_empty() {
@@ -311,15 +312,15 @@ impl Engine {
         Ok(())
     }
 
-    /// Position of the last token of `prompt` that ends a turn: behind it is what the template adds for the answer.
+    /// Position of the last token of `prompt` that ends a turn; the template's opening of the answer comes after it.
     pub fn last_turn_end(&self, prompt: &[u32]) -> Option<usize> {
         let ends = self.file.tokenizer.turn_ends();
         prompt.iter().rposition(|id| ends.contains(id))
     }
 
-    /// What the bits of the KV cache depend on beside the tokens, as a text that names it: every byte of the weights as they
-    /// were loaded, the header, the rotary embedding for this context, the storage type, and how the CPU computes. `None`
-    /// where blocks of the cache cannot be kept: on a GPU, whose passes depend on its speed.
+    /// Returns a text that identifies the bits of the KV cache, the tokens aside: every byte of the loaded weights, the
+    /// header, the rotary embedding for this context, the storage type, and how the CPU computes. `None` if blocks of
+    /// the cache cannot be stored: on a GPU, whose passes depend on its speed.
     pub fn kv_identity(&mut self) -> Option<String> {
         let block = self.session.block()?;
         let content = self.content.as_ref()?;
@@ -341,14 +342,14 @@ impl Engine {
         self.session.sequences()
     }
 
-    /// The current sequence and those beside it.
+    /// The current sequence and the parked ones.
     pub fn session(&mut self) -> &mut Session {
         &mut self.session
     }
 }
 
-/// Bytes that sequences beside the current one may take, where they take `parked` now: half of what is left when the
-/// current cache has grown by `growth`, and no more than 4 GiB.
+/// Memory budget in bytes of the parked sequences, which take `parked` now: half of the memory that is left when the
+/// current cache has grown by `growth`, and at most 4 GiB.
 fn spare_memory(available: u64, growth: u64, parked: u64) -> u64 {
     const MOST: u64 = 4 << 30;
     let left = available.saturating_add(parked).saturating_sub(growth);
@@ -428,7 +429,7 @@ mod tests {
             let file = std::fs::File::options().append(true).open(&path);
             file.expect("opened").set_modified(at).expect("set");
         };
-        // In the middle of tensors, the size and the time as before.
+        // In the middle of tensors; size and time stay.
         for tenth in 6..10 {
             let mut other = bytes.clone();
             let at = other.len() * tenth / 10;

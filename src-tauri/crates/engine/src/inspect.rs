@@ -34,13 +34,13 @@ pub struct Inspection {
     pub metadata: BTreeMap<String, serde_json::Value>,
     /// Tensors and bytes per type.
     pub types: BTreeMap<Cow<'static, str>, TypeTotal>,
-    /// Every tensor, in the order of the file; last those of types that cannot be read.
+    /// Every tensor, in the order of the file; tensors of unsupported types come last.
     pub tensors: Vec<TensorLine>,
-    /// The chat format of a supported model, and what is uncertain about it.
+    /// The chat format of a supported model, with any uncertainty about it.
     pub chat_format: Option<String>,
     /// The model, if it is a supported one.
     pub model: Option<ModelLine>,
-    /// Why it cannot run.
+    /// Reason that it cannot run.
     pub problem: Option<String>,
 }
 
@@ -81,15 +81,15 @@ pub struct ModelLine {
     pub rope_scaling: String,
     /// Layers without rotary embedding, from 0.
     pub layers_without_rope: Vec<usize>,
-    /// Whether the head is tied to the embedding table.
+    /// True if the head is tied to the embedding table.
     pub tied_head: bool,
     /// The context for which memory is estimated, in tokens.
     pub context: usize,
     /// The longest context that the model supports.
     pub longest_context: usize,
-    /// The context that fits in free memory; 0 where none does.
+    /// The context that fits in free memory; 0 if none does.
     pub usable_context: usize,
-    /// A note on that.
+    /// A note on the usable context.
     pub context_note: Option<String>,
     /// Memory of weights as stored.
     pub weights_bytes: u64,
@@ -101,7 +101,7 @@ impl Inspection {
     /// Inspects the file at `path`; memory is estimated for `context` tokens, else for the trained context.
     ///
     /// # Errors
-    /// When it is not a readable GGUF file. An unsupported model is not an error: see `problem`.
+    /// Fails if it is not a readable GGUF file. An unsupported model is not an error: see `problem`.
     pub fn of(path: &Path, context: Option<usize>) -> Result<Inspection, GgufError> {
         let gguf = Gguf::open(path)?;
         let tensors: Vec<TensorLine> = gguf

@@ -7,18 +7,18 @@ use std::path::Path;
 use kernels::{CpuLevel, CpuLevelError};
 use sysinfo::System;
 
-/// Number of CPU threads: the requested one, else one per physical core.
+/// Returns the number of CPU threads: the requested one, else one per physical core.
 pub fn threads(requested: Option<usize>) -> usize {
     requested
         .filter(|&threads| threads > 0)
         .unwrap_or_else(physical_cores)
 }
 
-/// The CPU level: the one that a caller chose, else that of the environment, `detected`. If the latter is not
+/// Returns the CPU level: the caller's choice, else `detected`, that of the environment. If the latter is not
 /// supported, the best level, with the error.
 ///
 /// # Errors
-/// When this machine lacks the chosen level.
+/// Fails if this machine lacks the chosen level.
 pub fn cpu_level(
     chosen: Option<CpuLevel>,
     detected: Result<CpuLevel, CpuLevelError>,
@@ -35,8 +35,8 @@ pub fn cpu_level(
     })
 }
 
-/// Physical cores that this process may use: a second hardware thread per core does not speed up loops bound by
-/// memory bandwidth.
+/// Counts the physical cores that this process may use: a second hardware thread per core does not speed up loops bound
+/// by memory bandwidth.
 pub fn physical_cores() -> usize {
     // May be less than the CPUs of the cpuset, by a cgroup's quota.
     let usable = std::thread::available_parallelism().map_or(1, usize::from);
@@ -48,7 +48,7 @@ pub fn physical_cores() -> usize {
     cores.map_or(usable, |cores| cores.clamp(1, usable))
 }
 
-/// Distinct sets of sibling threads among the CPUs that this process may run on, where the kernel lists them: of two
+/// Distinct sets of sibling threads among the CPUs that this process may run on, if the kernel lists them: of two
 /// threads of one core, a cpuset may hold one, both, or neither.
 fn linux_cores(status: &Path, cpus: &Path) -> Option<usize> {
     let status = fs::read_to_string(status).ok()?;

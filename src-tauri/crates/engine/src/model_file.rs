@@ -47,7 +47,7 @@ impl ModelFile {
         Ok(file)
     }
 
-    /// As [`ModelFile::open`], with a header that is already read.
+    /// Checks a file whose header is already read, like [`ModelFile::open`].
     ///
     /// # Errors
     /// The first problem.
@@ -58,7 +58,7 @@ impl ModelFile {
         Ok(ModelFile { path, ..file })
     }
 
-    /// A model with the metadata of `gguf` and weights of another source, such as a generator.
+    /// Makes a model with the metadata of `gguf` and weights of another source, such as a generator.
     ///
     /// # Errors
     /// The first problem.
@@ -104,9 +104,9 @@ impl ModelFile {
         &self.summary
     }
 
-    /// SHA-256 over the fingerprint, when the file was changed, and parts of each tensor: a model of the same header with
-    /// other weights has another one. It is of the file that was opened, whatever its path leads to by now. `None` where
-    /// it cannot be read.
+    /// SHA-256 over the fingerprint, the time of the last change, and samples of each tensor, so that models with equal
+    /// headers but different weights differ. It describes the opened file, even if its path leads elsewhere by now.
+    /// `None` if the file cannot be read.
     pub fn content_hash(&self) -> Option<String> {
         let mut hash = Sha256::new().chain_update(&self.summary.fingerprint);
         if let Some(changed) = self.weights.modified().ok()? {
@@ -119,7 +119,7 @@ impl ModelFile {
         Some(hex(&hash.finalize()))
     }
 
-    /// The chat template of the file, or the one in its place.
+    /// The chat template of the file, or its replacement.
     pub fn template(&self) -> &ChatTemplate {
         &self.template
     }

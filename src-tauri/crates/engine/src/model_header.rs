@@ -1,4 +1,4 @@
-//! The header of a model file: what the model is, and the memory that running it would take. No weight is read.
+//! The header of a model file: facts about the model, and the memory of running it. No weight is read.
 
 use std::path::Path;
 
@@ -11,16 +11,16 @@ use crate::open_error::OpenError;
 use crate::options::LoadOptions;
 use crate::summary;
 
-/// What the header of a model file says.
+/// Facts from the header of a model file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModelHeader {
     /// `general.name`, else the file's name.
     pub name: String,
     /// The quantisation mix, such as `Q4_K_M`.
     pub quantisation: String,
-    /// `general.license`: what the file says of itself.
+    /// `general.license`, as the file states it.
     pub licence: Option<String>,
-    /// Address of the page that the file says it comes from.
+    /// Address of the page that the file names as its source.
     pub source: Option<String>,
     /// Number of weights.
     pub parameters: u64,
@@ -41,7 +41,7 @@ impl FileLabel {
     /// Reads the label of the file at `path`.
     ///
     /// # Errors
-    /// When it is not a readable GGUF file.
+    /// Fails if it is not a readable GGUF file.
     pub fn open(path: &Path) -> Result<FileLabel, GgufError> {
         let gguf = Gguf::open(path)?;
         Ok(FileLabel {
@@ -94,13 +94,13 @@ pub struct ContextMemory {
     pub tokens: usize,
     /// Memory of weights, KV cache and scratch, in bytes.
     pub bytes: u64,
-    /// Whether that much is free.
+    /// True if that much memory is free.
     pub fits: bool,
 }
 
 impl Footprint {
-    /// That of a published model in a file of `file_bytes`, which need not be there; `None` if its dimensions are not
-    /// known here. The heads of these models are tied to their embedding tables, so a token reads all weights.
+    /// Returns the footprint of a published model in a file of `file_bytes`, without the file; `None` if its dimensions
+    /// are not known here. The heads of these models are tied to their embedding tables, so a token reads all weights.
     pub fn of_published(name: &str, file_bytes: u64) -> Option<Footprint> {
         Some(Footprint {
             config: Config::published(name)?,
@@ -109,8 +109,8 @@ impl Footprint {
         })
     }
 
-    /// The memory at the context that the model would be opened with, of `available` bytes; `None`: as much as it
-    /// needs. Where not even a short context fits, that of a short one.
+    /// Returns the memory at the context that the model would be opened with, given `available` bytes; `None` for no
+    /// limit. If not even a short context fits, the memory of a short one.
     pub fn memory(&self, options: &LoadOptions, available: Option<u64>) -> ContextMemory {
         let threads = threads(options.threads);
         let context = Context::of_weights(
@@ -139,7 +139,7 @@ impl Footprint {
     }
 }
 
-/// Where a file may name the page that it comes from.
+/// Keys that may hold the address of the page that a file comes from.
 const SOURCES: [&str; 4] = [
     "general.repo_url",
     "general.source.repo_url",

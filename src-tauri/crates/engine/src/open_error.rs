@@ -30,14 +30,14 @@ pub enum OpenError {
          ChatML, Qwen, Llama 3); it may be a model that is not made for chats"
     )]
     NoChatFormat,
-    /// A chat template that is longer than any.
+    /// A chat template that is too long.
     #[error("its chat template (`{key}`) has {} bytes; at most {} are read", figures::count(*bytes), figures::count(*most))]
     LongTemplate {
         /// The metadata key.
         key: &'static str,
         /// Length of the template.
         bytes: usize,
-        /// Longest length.
+        /// Longest accepted length.
         most: usize,
     },
     /// This machine lacks the requested CPU level.
@@ -69,7 +69,7 @@ impl OpenError {
         }
     }
 
-    /// Whether the device is out of memory.
+    /// Returns true if the device is out of memory.
     pub fn is_out_of_memory(&self) -> bool {
         matches!(self.device_error(), Some(DeviceError::OutOfMemory(_)))
     }
@@ -81,7 +81,7 @@ impl From<GpuError> for OpenError {
     }
 }
 
-/// Why a GPU rejects a model; the CPU may still run it.
+/// Reason that a GPU rejects a model; the CPU may still run it.
 #[derive(Debug, thiserror::Error)]
 pub enum GpuRejection {
     /// The device does not exist or does not open.
@@ -107,7 +107,7 @@ pub enum GpuRejection {
 }
 
 impl GpuRejection {
-    /// Whether the device failed for another reason than memory.
+    /// Returns true if the device failed for another reason than memory.
     pub fn is_fault(&self) -> bool {
         match self {
             GpuRejection::NotOpened(failure) => !matches!(failure, GpuError::NoDevice(_)),

@@ -12,16 +12,16 @@ pub enum Placement {
     Gpu(GpuPlacement),
 }
 
-/// Which GPU to use, and how.
+/// Choice of a GPU, and its use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GpuPlacement {
     /// Its UUID or PCI address; `None` for the first usable one.
     pub id: Option<String>,
-    /// Whether software Vulkan counts as a GPU.
+    /// True if software Vulkan counts as a GPU.
     pub software: bool,
-    /// Whether to use its cooperative matrices, where it has them.
+    /// True to use its cooperative matrices, if it has them.
     pub matrices: bool,
-    /// The fewest layers on it; if fewer fit, it is not used.
+    /// Minimum number of layers on it; if fewer fit, it is not used.
     pub min_layers: usize,
 }
 
@@ -34,7 +34,7 @@ pub struct LoadOptions {
     pub threads: Option<usize>,
     /// Length of the context in tokens; `None` for the trained one, as far as memory allows.
     pub context: Option<usize>,
-    /// Whether YaRN may extend the context beyond the trained one.
+    /// True if YaRN may extend the context beyond the trained one.
     pub allow_yarn: bool,
     /// Storage type of keys and values.
     pub kv: KvType,

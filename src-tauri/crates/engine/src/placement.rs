@@ -32,13 +32,13 @@ pub struct Placed {
 /// The device that a model runs on.
 #[derive(Clone, Debug)]
 pub struct ActiveDevice {
-    /// Whether it is a GPU, or a GPU and the CPU.
+    /// True for a GPU, and for a GPU with the CPU.
     pub on_gpu: bool,
     /// Its display name, such as `CPU, AVX-512 VNNI, 2 threads`.
     pub name: String,
-    /// The part of the model that fits on the GPU; `None` where everything fits.
+    /// The part of the model that fits on the GPU; `None` if everything fits.
     pub fit: Option<GpuFit>,
-    /// Why the GPU failed before the failover to the CPU.
+    /// Error of the GPU before the failover to the CPU.
     pub failure: Option<String>,
     /// The CPU's instruction set level that the kernels use.
     pub cpu_level: CpuLevel,
@@ -60,26 +60,26 @@ impl ActiveDevice {
     }
 }
 
-/// The part of a model that fits in a GPU's memory, where not everything does.
+/// The part of a model that fits in a GPU's memory, if not everything does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GpuFit {
     /// Layers on the GPU; the others are on the CPU.
     pub layers: usize,
     /// Layers of the model.
     pub of_layers: usize,
-    /// Context in tokens, where it is shorter than wanted.
+    /// Context in tokens, if it is shorter than wanted.
     pub context: Option<usize>,
-    /// Storage type of keys and values, where it is not the wanted one.
+    /// Storage type of keys and values, if it is not the wanted one.
     pub kv: Option<KvType>,
 }
 
-/// The shortest context with which a GPU is used, where no length is requested.
+/// The shortest context with which a GPU is used if no length is requested.
 const MIN_GPU_CONTEXT: usize = 4096;
 
 /// Loads the weights for a context of this length in tokens.
 ///
 /// # Errors
-/// When the device is out of memory, or this machine lacks the requested CPU level.
+/// Fails if the device is out of memory, or this machine lacks the requested CPU level.
 pub fn place(
     config: &Config,
     weights: &Arc<dyn WeightSource + Send + Sync>,
@@ -237,8 +237,8 @@ impl GpuLoadRequest<'_> {
         }
     }
 
-    /// The longest context that fits on the GPU, and its type of keys and values. Layers are dropped only
-    /// where not even the shortest fits; `None` where it does not fit beside one layer.
+    /// The longest context that fits on the GPU, and its type of keys and values. Layers are dropped only if not even
+    /// the shortest fits; `None` if it does not fit beside one layer.
     fn room<E: Executor>(
         &self,
         model: &mut GpuModel<E>,
@@ -264,7 +264,7 @@ impl GpuLoadRequest<'_> {
         }
     }
 
-    /// The split model with these last layers.
+    /// Builds the split model with these last layers.
     fn split<E>(
         &self,
         last: GpuModel<E>,

@@ -13,8 +13,8 @@ pub fn available() -> Option<u64> {
     Some(free.min(cgroup_available().unwrap_or(u64::MAX)))
 }
 
-/// Memory that would be available if this process gave back what it has allocated: a model is closed before another one
-/// is opened. Where the system does not tell what that is, `open_bytes` of the open model count.
+/// Memory that would be available if this process freed all that it has allocated: a model is closed before another one
+/// is opened. If the system does not report that, `open_bytes` of the open model count.
 pub fn available_after_closing(open_bytes: u64) -> Option<u64> {
     let own = allocated().unwrap_or(open_bytes);
     Some(available()?.saturating_add(own))
@@ -77,7 +77,7 @@ mod tests {
         let held = vec![1u8; 256 << 20];
         let with = available_after_closing(of_open).expect("Linux tells");
         assert!(std::hint::black_box(&held).iter().all(|byte| *byte == 1));
-        // Other processes take and give memory meanwhile.
+        // Other processes allocate and free memory meanwhile.
         let difference = before.abs_diff(with);
         assert!(allocated().is_some_and(|own| own > 256 << 20));
         assert!(difference < 1 << 30, "{before} and {with}");

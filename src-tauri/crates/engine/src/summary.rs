@@ -33,7 +33,7 @@ pub struct ModelSummary {
     pub context_length: usize,
     /// A note for the user on that length: shorter than requested, or longer than trained.
     pub context_note: Option<String>,
-    /// Whether a longer one is possible on request.
+    /// True if a longer one is possible on request.
     pub context_can_grow: bool,
     /// Trained context length, in tokens.
     pub trained_context: usize,
@@ -41,7 +41,7 @@ pub struct ModelSummary {
     pub protocol: ChosenProtocol,
     /// True if its chat format has a thinking that can be switched on and off.
     pub can_think: bool,
-    /// Whether its chat template can offer tools.
+    /// True if its chat template can offer tools.
     pub has_tools: bool,
     /// Sampling defaults of the file, else those recommended for the chat format.
     pub sampling: SamplingDefaults,

@@ -1,4 +1,4 @@
-//! The GGUF reader on good files, on every kind of damage we could think of, and on seeded random damage.
+//! The GGUF reader on good files, on many kinds of damage, and on seeded random damage.
 
 use engine::gguf::write::{self, Field, TensorSpec};
 use engine::gguf::{BlockType, Value};
@@ -65,7 +65,7 @@ fn with(from: &[u8], to: &[u8]) -> Vec<u8> {
     image
 }
 
-/// Where what follows `name` begins.
+/// Offset of the bytes behind `name`.
 fn after(image: &[u8], name: &str) -> usize {
     let at = image
         .windows(name.len())
@@ -144,7 +144,7 @@ fn files_of_other_formats_are_rejected() {
         Gguf::from_bytes(big_endian),
         Err(GgufError::BigEndian)
     ));
-    // Of the header alone, as the file begins.
+    // The first bytes of a big-endian header.
     let header = b"GGUF\0\0\0\x02\0\0\0\0\0\0\0\x05\0\0\0\0\0\0\0\x20".to_vec();
     assert!(matches!(
         Gguf::from_bytes(header),
@@ -221,7 +221,7 @@ fn tensors_that_do_not_fit_are_named() {
         (set(at + 24, &(u64::MAX - 31).to_le_bytes()), "past the end"),
     ];
     for ty in [21u32, 999] {
-        // Of a type that is not known, too.
+        // Tensors of unknown types are checked, too.
         let mut image = base.clone();
         image[at + 20..at + 24].copy_from_slice(&ty.to_le_bytes());
         let with = |at: usize, bytes: &[u8]| {
@@ -331,7 +331,7 @@ fn a_tensor_of_a_type_that_cannot_be_read_is_listed_apart() {
         );
         assert!(gguf.unsupported_tensor("token_embd.weight").is_none());
     }
-    // A name of both kinds is a name twice.
+    // A tensor of a known and one of an unknown type may not share a name.
     let mut twins = write::header(
         [],
         &[
@@ -361,7 +361,7 @@ fn text_of_a_file_is_quoted_on_one_line_in_its_own_order() {
     assert_eq!(quote(&"x".repeat(200)), "x".repeat(200));
 }
 
-/// A few thousand damaged files as a rule; `GOLDCREST_FUZZ` says how many instead.
+/// Reads a few thousand damaged files; `GOLDCREST_FUZZ` sets another number.
 #[test]
 fn random_damage_neither_panics_nor_exhausts_memory() {
     let cases = std::env::var("GOLDCREST_FUZZ")
@@ -386,7 +386,7 @@ fn random_damage_neither_panics_nor_exhausts_memory() {
     );
 }
 
-/// Reads all that a damaged file still has; whether it is a good file.
+/// Reads all that a damaged file still has; returns true if it is a good file.
 fn survives(image: Vec<u8>) -> bool {
     let Ok(gguf) = Gguf::from_bytes(image) else {
         return false;
@@ -403,7 +403,7 @@ fn survives(image: Vec<u8>) -> bool {
             view.ty.row_bytes(view.cols).map(|row| row * view.rows)
         );
     }
-    // Whether they accept it does not matter; that they return does.
+    // They may refuse the file, but must return.
     let _ = Config::from_gguf(&gguf);
     let _ = Tokenizer::from_gguf(&gguf);
     true
@@ -458,7 +458,7 @@ impl Lcg {
     }
 }
 
-/// The most memory that this process held, in bytes; 0 where the system does not say.
+/// The most memory that this process held, in bytes; 0 if the system does not report it.
 fn peak_resident() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status

@@ -2,7 +2,7 @@
 
 use std::io;
 
-/// Why a file cannot be read as GGUF.
+/// Error of reading a file as GGUF.
 #[derive(Debug, thiserror::Error)]
 pub enum GgufError {
     /// The file cannot be opened or read.
@@ -33,7 +33,7 @@ pub enum GgufError {
         /// Number of parts.
         count: usize,
     },
-    /// A part of the model is not there.
+    /// A part of the model is missing.
     #[error("a part of the model is missing: put `{file}` into the same folder")]
     MissingPart {
         /// Its file name.
@@ -44,23 +44,23 @@ pub enum GgufError {
     Part {
         /// Its file name.
         file: String,
-        /// What is wrong with it.
+        /// The problem of the file.
         problem: String,
     },
-    /// A file has the name of a part and is none of this model.
+    /// A file has the name of a part, but belongs to another model.
     #[error("`{file}` is not a part of the same model; download that file again")]
     ForeignPart {
         /// Its file name.
         file: String,
     },
-    /// The parts have other tensors than they declare.
+    /// The number of tensors in the parts is not the declared one.
     #[error(
         "the parts are not all of one model: together they have {found} tensors, and should have {declared}"
     )]
     PartTensors {
-        /// Tensors of the whole model.
+        /// Declared tensors of the whole model.
         declared: usize,
-        /// Those of the parts.
+        /// Tensors in the parts.
         found: usize,
     },
     /// A version other than 2 and 3.
@@ -72,23 +72,23 @@ pub enum GgufError {
     /// A metadata entry is damaged.
     #[error("metadata key `{key}`: {problem}")]
     Key {
-        /// The key, or its position where its name cannot be read.
+        /// The key, or its position if its name cannot be read.
         key: String,
-        /// What is wrong with it.
+        /// The problem of the entry.
         problem: String,
     },
     /// A tensor's description is damaged or its data is not in the file.
     #[error("tensor `{name}`: {problem}")]
     Tensor {
-        /// The tensor, or its position where its name cannot be read.
+        /// The tensor, or its position if its name cannot be read.
         name: String,
-        /// What is wrong with it.
+        /// The problem of the tensor.
         problem: String,
     },
 }
 
-/// Text of a file as a part of a line: truncated, because a file may hold megabytes of it, and with what would break or
-/// rearrange the line escaped.
+/// Quotes text of a file for a message of one line: truncated, because a file may hold megabytes of it, and with
+/// escapes for characters that would break or rearrange the line.
 pub fn quote(text: &str) -> String {
     const LONGEST: usize = 200;
     let mut quoted = String::new();
@@ -106,7 +106,7 @@ pub fn quote(text: &str) -> String {
     quoted
 }
 
-/// Returns whether a character separates lines or paragraphs, or changes the direction of the text behind it.
+/// Returns true if a character separates lines or paragraphs, or changes the direction of the text behind it.
 fn rearranges(c: char) -> bool {
     matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }

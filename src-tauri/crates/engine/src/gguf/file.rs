@@ -25,7 +25,7 @@ pub struct TensorView<'a> {
     pub bytes: Stored<'a>,
 }
 
-/// An open model: its checked header over the bytes of its file, or of all files where it is in several.
+/// An open model: its checked header over the bytes of its file or files.
 pub struct Gguf {
     files: Vec<FileBytes>,
     header: Header,
@@ -33,8 +33,8 @@ pub struct Gguf {
 }
 
 impl Gguf {
-    /// Reads the header of `path` and checks all of it; where it is a part of a model, the headers of all parts. Tensor data
-    /// is not touched.
+    /// Reads the header of `path` and checks all of it; for a part of a model, the headers of all parts. Tensor data is
+    /// not touched.
     pub fn open(path: &Path) -> Result<Gguf, GgufError> {
         let parts = parts::open_all(path, FilePart::open(path)?)?;
         let mut gguf = Gguf::of_parts(parts)?;
@@ -74,7 +74,7 @@ impl Gguf {
         })
     }
 
-    /// The file it was opened from, if from a file; of a model in several it may be any part.
+    /// Path that it was opened from, unless it is an image in memory; any part of a split model.
     pub fn path(&self) -> Option<&Path> {
         self.path.as_deref()
     }
@@ -84,10 +84,10 @@ impl Gguf {
         self.files.iter().filter_map(|file| file.path.as_deref())
     }
 
-    /// When a file was last changed, also where it goes by another name now or by none; `None` of an image in memory.
+    /// Time of the last change, even if the file was renamed or deleted since; `None` for an image in memory.
     ///
     /// # Errors
-    /// When the system does not tell.
+    /// Fails if the system does not report it.
     pub fn modified(&self) -> io::Result<Option<SystemTime>> {
         let mut last = None;
         for file in &self.files {
@@ -195,7 +195,7 @@ impl Gguf {
         &self.header.unsupported
     }
 
-    /// The tensor of this name, where it is of a type that cannot be read.
+    /// The tensor of this name, if its type cannot be read.
     pub fn unsupported_tensor(&self, name: &str) -> Option<&UnsupportedTensor> {
         self.header.unsupported_tensor(name)
     }

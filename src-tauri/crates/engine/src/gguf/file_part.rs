@@ -11,7 +11,7 @@ use super::error::GgufError;
 use super::header::{Header, HeaderError};
 use super::value::Value;
 
-/// Where the data of tensors is.
+/// Storage of the tensors' data.
 pub(super) enum Backing {
     File(File),
     Memory(Vec<u8>),
@@ -68,7 +68,7 @@ impl FilePart {
         self.header.tensors.len() + self.header.unsupported.len()
     }
 
-    /// Returns whether a key of `other` has another value here, the key `except` aside.
+    /// Returns true if a key of `other`, except for `except`, has another value here.
     pub(super) fn contradicts(&self, other: &FilePart, except: &str) -> bool {
         let ours: BTreeMap<_, _> = (self.header.stored_fields(self.file.start()))
             .into_iter()
@@ -80,7 +80,7 @@ impl FilePart {
         })
     }
 
-    /// Returns whether another GGUF file follows on the data of this one.
+    /// Returns true if another GGUF file follows the data of this one.
     pub(super) fn has_another_behind(&self) -> Result<bool, GgufError> {
         let Backing::File(file) = &self.file.backing else {
             return Ok(false);

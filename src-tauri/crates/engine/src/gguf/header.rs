@@ -14,7 +14,7 @@ const MAX_ENTRIES: usize = 1 << 16;
 const DEFAULT_ALIGNMENT: usize = 32;
 const ALIGNMENT: &str = "general.alignment";
 const ARCHITECTURE: &str = "general.architecture";
-/// Keys that begin so describe the model; it runs without them, the architecture and the alignment aside.
+/// Prefix of descriptive keys. A model runs without them, except for the architecture and the alignment.
 const DESCRIPTIVE: &str = "general.";
 
 /// GGUF's tensor info: name, type, dimensions and position of a tensor.
@@ -22,11 +22,11 @@ const DESCRIPTIVE: &str = "general.";
 pub struct TensorInfo {
     /// Its name.
     pub name: String,
-    /// How its values are stored.
+    /// Storage type of its values.
     pub ty: BlockType,
     /// One to four dimensions, fastest first as GGUF writes them.
     pub dims: Vec<usize>,
-    /// The file that it is in, where a model has several; from 0.
+    /// Index of its file in a split model, from 0.
     pub part: usize,
     /// Range of its bytes in that file.
     pub data: Range<usize>,
@@ -78,16 +78,16 @@ enum TensorIndex {
     Unsupported(usize),
 }
 
-/// Why a header is not parsed.
+/// Error of parsing a header.
 pub(super) enum HeaderError {
     /// More bytes of the file are needed.
     Incomplete,
-    /// It is damaged.
+    /// The header is damaged.
     Invalid(GgufError),
 }
 
 impl Header {
-    /// The header of a file of `file_len` bytes that begins with `file`.
+    /// Parses the header of a file of `file_len` bytes that begins with `file`.
     pub(super) fn parse(file: &[u8], file_len: usize) -> Result<Header, HeaderError> {
         let mut reader = Reader::of_prefix(file, file_len);
         let header = Header::read(&mut reader, file, file_len);
@@ -222,7 +222,8 @@ impl Header {
             .ok_or_else(|| key_error(ALIGNMENT, "it is not a power of two of at least 8"))
     }
 
-    /// Sets the sizes of tensors of unknown types: they reach to the next of `starts`, those of all tensors.
+    /// Sets the sizes of tensors of unknown types: each reaches to the next of `starts`, which has the starts of all
+    /// tensors.
     fn measure_unsupported(&mut self, mut starts: Vec<usize>, file_len: usize) {
         starts.sort_unstable();
         for tensor in &mut self.unsupported {

@@ -15,8 +15,8 @@ const TENSORS: &str = "split.tensors.count";
 /// Above the parts of any model: SmolLM3-3B has 326 tensors. All parts are open at the same time.
 const MAX_PARTS: usize = 500;
 
-/// The files of the model that the file at `path` belongs to, in order: the parts that are there, or the file alone where
-/// it is a whole model or none.
+/// Returns the files of the model that the file at `path` belongs to, in order: all present parts of a split model,
+/// otherwise the file alone.
 pub fn model_files(path: &Path) -> Vec<PathBuf> {
     let alone = || vec![path.to_owned()];
     let Some(name) = PartName::of(path) else {
@@ -40,7 +40,7 @@ pub fn file_stem(path: &Path) -> Option<&str> {
     })
 }
 
-/// All parts of the model that `given`, the file at `path`, is one of; `given` alone where it is a whole model.
+/// Opens all parts of the model that `given`, the file at `path`, belongs to; returns `given` alone for a whole model.
 pub(super) fn open_all(path: &Path, given: FilePart) -> Result<Vec<FilePart>, GgufError> {
     let Some(split) = SplitKeys::of(&given) else {
         return Ok(vec![given]);
@@ -98,7 +98,7 @@ pub(super) fn open_all(path: &Path, given: FilePart) -> Result<Vec<FilePart>, Gg
 /// The place of a file in its model, by its keys.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct SplitKeys {
-    /// From 0.
+    /// Number of the part, from 0.
     number: usize,
     count: usize,
     /// Tensors of all parts.
@@ -128,7 +128,7 @@ impl SplitKeys {
 /// A file name that ends in `-00001-of-00003.gguf`.
 struct PartName<'a> {
     start: &'a str,
-    /// From 1.
+    /// Number of the part, from 1.
     number: usize,
     count: usize,
     extension: &'a str,

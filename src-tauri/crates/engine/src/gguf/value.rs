@@ -87,7 +87,7 @@ impl<'a> Array<'a> {
         self.len
     }
 
-    /// Whether it has no elements.
+    /// Returns true if it has no elements.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -148,12 +148,12 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Returns whether a value since the last call was text that is not UTF-8.
+    /// Returns true if a value since the last call was text that is not UTF-8.
     pub(super) fn take_not_utf8(&mut self) -> bool {
         std::mem::take(&mut self.not_utf8)
     }
 
-    /// Whether more bytes of the file are needed.
+    /// Returns true if more bytes of the file are needed.
     pub(super) fn is_truncated(&self) -> bool {
         self.truncated
     }

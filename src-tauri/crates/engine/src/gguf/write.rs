@@ -68,7 +68,7 @@ impl Field {
 pub struct TensorSpec {
     /// Its name.
     pub name: String,
-    /// How its values are stored.
+    /// Storage type of its values.
     pub ty: BlockType,
     /// Dimensions, fastest first.
     pub dims: Vec<usize>,

@@ -18,7 +18,7 @@ impl Activations {
     /// A buffer for up to `rows` rows.
     ///
     /// # Errors
-    /// When out of memory.
+    /// Fails if out of memory.
     pub fn new(rows: usize, cols: usize) -> Result<Activations, DeviceError> {
         let mut values = Vec::new();
         resize(&mut values, rows.saturating_mul(cols))?;
@@ -37,7 +37,7 @@ impl Activations {
     }
 }
 
-/// Resizes `values`, with an error where memory runs out.
+/// Resizes `values`; fails if out of memory.
 fn resize(values: &mut Vec<f32>, len: usize) -> Result<(), DeviceError> {
     reserve(values, len)?;
     values.resize(len, 0.0);
@@ -79,7 +79,7 @@ impl Operations {
     /// q `[m, H]`, k `[m, K]`, v `[m, K]` ← x `[m, E]` times each of the three, transposed.
     ///
     /// # Errors
-    /// When out of memory.
+    /// Fails if out of memory.
     pub fn qkv(
         &self,
         x: &Activations,
@@ -113,11 +113,12 @@ impl Operations {
             .rope(x.resize(m), heads, head_dim, rotary, &at.cos_sin, m);
     }
 
-    /// Appends k and v to the cache, then out `[m, H]` ← causal attention of q over all of it, `block` rows at a time: the
-    /// last bits depend on the keys and values that one call sees, so that several blocks at once give those of single ones.
+    /// Appends k and v to the cache, then out `[m, H]` ← causal attention of q over all of it, `block` rows at a time.
+    /// The last bits depend on the keys and values that one call sees; this way several blocks in one pass give the
+    /// bits of single ones.
     ///
     /// # Errors
-    /// When out of memory.
+    /// Fails if out of memory.
     pub fn attention(
         &self,
         q: &Activations,
@@ -144,7 +145,7 @@ impl Operations {
     /// y ← y + x · wᵀ.
     ///
     /// # Errors
-    /// When out of memory.
+    /// Fails if out of memory.
     pub fn product_add(
         &self,
         x: &Activations,
@@ -157,7 +158,7 @@ impl Operations {
     /// y ← y + (silu(x · gateᵀ) ⊙ (x · upᵀ)) · downᵀ, the three weights in this order.
     ///
     /// # Errors
-    /// When out of memory.
+    /// Fails if out of memory.
     pub fn feed_forward(
         &self,
         x: &Activations,
@@ -176,7 +177,7 @@ impl Operations {
     /// logits `[m, V]` ← x `[m, E]` · headᵀ.
     ///
     /// # Errors
-    /// When out of memory.
+    /// Fails if out of memory.
     pub fn logits(
         &self,
         x: &Activations,

@@ -15,7 +15,7 @@ pub enum RotaryPairs {
 pub enum Presence {
     /// A file that has them is another model.
     Absent,
-    /// Used where the file has them.
+    /// Used if the file has them.
     Optional,
     /// A file without them is incomplete.
     Required,
@@ -28,7 +28,7 @@ pub struct Architecture {
     pub name: &'static str,
     /// The models of this architecture, as people know them.
     pub models: &'static [&'static str],
-    /// Every layer whose number, from 1, this divides has no rotary embedding. Files have no key for it.
+    /// Divisor of the numbers, from 1, of the layers without rotary embedding. Files have no key for it.
     pub unrotated_every: Option<usize>,
     /// Order of the rotated values.
     pub pairs: RotaryPairs,
@@ -54,8 +54,8 @@ pub static SMOLLM3: Architecture = Architecture {
     yarn_factor: Some(2),
 };
 
-/// Llama 1 to 3.3 and what has their block, such as SmolLM2. The converter permutes q and k (`LlamaModel.permute` of
-/// llama.cpp's convert_hf_to_gguf.py).
+/// Llama 1 to 3.3 and models with the same block, such as SmolLM2. The converter permutes q and k (`LlamaModel.permute`
+/// of llama.cpp's convert_hf_to_gguf.py).
 pub static LLAMA: Architecture = Architecture {
     name: "llama",
     models: &["SmolLM2", "Llama 3"],
@@ -91,7 +91,7 @@ pub static QWEN3: Architecture = Architecture {
     yarn_factor: Some(4),
 };
 
-/// All of them, the recommended model's first.
+/// All architectures, the recommended model's first.
 pub static ARCHITECTURES: [&Architecture; 4] = [&SMOLLM3, &LLAMA, &QWEN2, &QWEN3];
 
 /// Tensors of a block that change its result and that no architecture here has.

@@ -18,7 +18,7 @@ const HEAD_DIM: std::ops::RangeInclusive<usize> = 16..=512;
 /// Divisors of the rotary frequencies.
 const FREQUENCY_DIVISORS: &str = "rope_freqs.weight";
 
-/// Why the metadata do not describe a supported model.
+/// Reason that the metadata do not describe a supported model.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// Another architecture, or none.
@@ -52,16 +52,16 @@ pub struct Config {
     pub architecture: &'static Architecture,
     /// Dimensions.
     pub shape: Shape,
-    /// Context length in tokens that the model was trained for; that of its sliding window where that is shorter.
+    /// Context length in tokens that the model was trained for; that of its sliding window if it is shorter.
     pub context: usize,
-    /// Context length that it was trained for, where a sliding window limits it.
+    /// Context length that it was trained for, if a sliding window limits it.
     pub without_window: Option<usize>,
     /// Rotary position embedding.
     pub rope: Rope,
 }
 
 impl Config {
-    /// SmolLM3-3B, for which no file need be there. Source: HuggingFaceTB/SmolLM3-3B, config.json.
+    /// SmolLM3-3B, without a file. Source: HuggingFaceTB/SmolLM3-3B, config.json.
     pub fn smollm3_3b() -> Self {
         Self {
             architecture: &SMOLLM3,
@@ -117,7 +117,7 @@ impl Config {
     /// Reads the dimensions from a file's metadata.
     ///
     /// # Errors
-    /// When the architecture is another one, a key is missing, or values contradict each other.
+    /// Fails if the architecture is not supported, a key is missing, or values contradict each other.
     pub fn from_gguf(gguf: &Gguf) -> Result<Config, ConfigError> {
         let name = gguf.str("general.architecture").unwrap_or("nameless");
         let architecture =
@@ -189,12 +189,12 @@ impl Config {
         }
     }
 
-    /// Whether a context of this length needs YaRN in addition to the scaling of the file.
+    /// Returns true if a context of this length needs YaRN in addition to the scaling of the file.
     pub fn needs_yarn(&self, context: usize) -> bool {
         context > self.context && self.rope.scaling == Scaling::Linear { factor: 1.0 }
     }
 
-    /// The configuration for a context of this length: with YaRN where that is longer than the trained one.
+    /// Returns the configuration for a context of this length: with YaRN if that is longer than the trained one.
     #[must_use]
     pub fn for_context(&self, context: usize) -> Config {
         let mut config = self.clone();
@@ -210,7 +210,7 @@ impl Config {
         config
     }
 
-    /// The same model with this number of layers.
+    /// Returns the same model with this number of layers.
     #[must_use]
     pub fn with_layers(&self, layers: usize) -> Config {
         let mut config = self.clone();
@@ -256,7 +256,7 @@ fn head_dim(keys: &Keys<'_>, embedding: usize, heads: usize) -> Result<usize, Co
     Ok(head_dim)
 }
 
-/// The length of the token list; the rows of the embedding table where the tokenizer is in a separate file.
+/// The length of the token list; the rows of the embedding table if the tokenizer is in a separate file.
 fn vocab(gguf: &Gguf) -> Result<usize, ConfigError> {
     const TOKENS: &str = "tokenizer.ggml.tokens";
     let tokens = match gguf.get(TOKENS) {
@@ -296,7 +296,7 @@ fn rope(keys: &Keys<'_>, rotary: usize) -> Result<Rope, ConfigError> {
     })
 }
 
-/// The values of `rope_freqs.weight`, one for each rotated pair; none where the file has none.
+/// The values of `rope_freqs.weight`, one for each rotated pair; empty if the file has none.
 fn divisors(gguf: &Gguf, rotary: usize) -> Result<Vec<f32>, ConfigError> {
     let Some(tensor) = gguf.tensor(FREQUENCY_DIVISORS) else {
         return Ok(Vec::new());

@@ -1,4 +1,4 @@
-//! What a model's weights are, byte for byte: a hash of what was read of them while they were loaded.
+//! Identity of a model's weights: a hash of all bytes that were read while they were loaded.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,23 +10,23 @@ use crate::model::config::Config;
 use crate::model::weights::{self, Tensor, TensorBytes, WeightSource};
 use crate::summary::hex;
 
-/// Weights that are hashed as they are read. That costs no second reading of the file, and what it says is of the bytes that
-/// were loaded, whatever happens to the file meanwhile.
+/// Weights that are hashed as they are read. This needs no second pass over the file, and the hash is of the loaded
+/// bytes even if the file changes meanwhile.
 pub struct HashedWeights {
     source: Arc<dyn WeightSource + Send + Sync>,
     pieces: ReadPieces,
 }
 
-/// Where a piece of the weights begins.
+/// Start of a piece of the weights.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Start {
-    /// In the file.
+    /// Offset in the file.
     File(u64),
-    /// At the beginning of a tensor in memory.
+    /// Beginning of a tensor in memory, by its name.
     Tensor(String),
 }
 
-/// The length and the hash of each piece that was read; `None` where it was read twice and had changed.
+/// Length and hash of each piece that was read; `None` if it was read twice with different bytes.
 #[derive(Debug, Default)]
 struct ReadPieces(Mutex<BTreeMap<Start, Option<(usize, blake3::Hash)>>>);
 
@@ -47,7 +47,7 @@ impl ReadObserver for ReadPieces {
 }
 
 impl HashedWeights {
-    /// The weights of `source`.
+    /// Wraps `source`.
     pub fn new(source: Arc<dyn WeightSource + Send + Sync>) -> Self {
         Self {
             source,
@@ -55,8 +55,8 @@ impl HashedWeights {
         }
     }
 
-    /// SHA-256 over the hashes of all pieces. `None` where not all weights were read, or some were read twice and had changed
-    /// meanwhile.
+    /// SHA-256 over the hashes of all pieces. `None` if not all weights were read, or a piece was read twice with
+    /// different bytes.
     pub fn content(&self, config: &Config) -> Option<String> {
         let pieces = self.pieces.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (mut hash, mut read) = (Sha256::new(), 0_u64);

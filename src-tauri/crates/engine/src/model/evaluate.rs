@@ -9,21 +9,21 @@ pub use gpu::Want;
 use crate::model::error::DeviceError;
 use crate::model::kv_cache::KvCache;
 
-/// How a pass ended.
+/// Outcome of a pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Pass {
     /// The tokens are in the cache and the logits are computed.
     Complete,
-    /// It was cancelled; the cache is as it was before.
+    /// Cancelled; the cache is unchanged.
     Cancelled,
 }
 
 /// Cost of a token on a GPU.
 pub struct Profile {
-    /// By kernel.
+    /// Cost of each kernel.
     pub kernels: Vec<gpu::KernelCost>,
-    /// Memory read bandwidth of the device in bytes per second, where it has timestamps.
+    /// Memory read bandwidth of the device in bytes per second, if it has timestamps.
     pub bandwidth: Option<f64>,
 }
 
@@ -33,7 +33,7 @@ pub trait Evaluate: Send {
     /// wanted positions to `logits`, `[wanted, V]`.
     ///
     /// # Errors
-    /// When the device fails; the cache is then as it was before.
+    /// Returns the device's error; the cache is then unchanged.
     fn append(
         &mut self,
         ids: &[u32],
@@ -55,18 +55,18 @@ pub trait Evaluate: Send {
     }
     /// Memory of the cache, in bytes.
     fn kv_bytes(&self) -> usize;
-    /// The cache, where the host's memory has all of it.
+    /// The cache, if host memory holds all of it.
     fn kv_cache(&mut self) -> Option<&mut KvCache> {
         None
     }
     /// Cost of a token on a GPU; the cache does not change.
     ///
     /// # Errors
-    /// When the device fails.
+    /// Returns the device's error.
     fn profile(&mut self) -> Result<Option<Profile>, DeviceError> {
         Ok(None)
     }
-    /// The device's own sampler, where it has one.
+    /// The device's own sampler, if it has one.
     fn sampler(&mut self) -> Option<&mut dyn DeviceSampler> {
         None
     }
@@ -75,23 +75,23 @@ pub trait Evaluate: Send {
 /// A device that samples tokens, so that it never waits for the host: the pass over a token is submitted before
 /// the token is read back.
 pub trait DeviceSampler {
-    /// Sets the sampling parameters and the suppressed tokens; false where the device does not support them.
+    /// Sets the sampling parameters and the suppressed tokens; false if the device does not support them.
     ///
     /// # Errors
-    /// When the device fails.
+    /// Returns the device's error.
     fn configure(&mut self, sampling: &Sampling, suppressed: &[u32]) -> Result<bool, DeviceError>;
     /// Submits a pass over `id`, else over the token that the previous pass samples; the uniform draw `u` in 0..1
     /// selects the next token.
     ///
     /// # Errors
-    /// When the device fails.
+    /// Returns the device's error.
     fn submit(&mut self, id: Option<u32>, u: f64) -> Result<(), DeviceError>;
     /// Submitted passes whose token was not read back.
     fn in_flight(&mut self) -> usize;
-    /// Waits for the oldest pass in flight and returns its token; `None` where the host has to sample.
+    /// Waits for the oldest pass in flight and returns its token; `None` if the host has to sample.
     ///
     /// # Errors
-    /// When the device fails.
+    /// Returns the device's error.
     fn wait(&mut self) -> Result<Option<u32>, DeviceError>;
 }
 

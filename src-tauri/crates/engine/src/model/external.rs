@@ -35,7 +35,7 @@ pub struct ExternalModel {
     source: Box<dyn LogitsSource>,
     vocab: usize,
     tokens: Vec<u32>,
-    /// Tokens in the source; empty where its sequence is another one.
+    /// Number of tokens in the source; `None` if its sequence is a different one.
     held: Option<usize>,
 }
 

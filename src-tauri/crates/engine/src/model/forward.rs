@@ -47,7 +47,7 @@ impl CpuModel {
     /// A model with an empty cache. `chunk` is the most tokens of one pass.
     ///
     /// # Errors
-    /// When there is no memory for cache or scratch.
+    /// Fails if there is no memory for cache or scratch.
     pub fn new(
         config: Config,
         cpu: Cpu,
@@ -92,7 +92,7 @@ impl CpuModel {
     /// Loads the weights from `source`; `progress` is called with the part that is done.
     ///
     /// # Errors
-    /// When a tensor is missing or misshapen, or out of memory.
+    /// Fails if a tensor is missing or misshapen, or out of memory.
     pub fn load(
         config: &Config,
         cpu: Cpu,
@@ -120,7 +120,7 @@ impl CpuModel {
     /// cancelled.
     ///
     /// # Errors
-    /// When the device fails; the cache is then as it was before.
+    /// Returns the device's error; the cache is then unchanged.
     pub fn residual(
         &mut self,
         ids: &[u32],
@@ -292,9 +292,9 @@ impl Evaluate for CpuModel {
 /// Tokens per pass on the CPU, at most.
 pub const MAX_CPU_CHUNK: usize = 512;
 
-/// Tokens of a block on the CPU: enough to reuse every weight that is read, yet so few that a layer takes no longer than
-/// Stop may, and that little is left to read behind the last whole block that a disk keeps. It depends on the model only, so
-/// that answers do not depend on the machine's speed.
+/// Tokens of a block on the CPU: enough to reuse every weight that is read, yet few enough that Stop takes effect
+/// within a layer, and that few tokens remain behind the last whole block, which is the unit of storage. It depends on
+/// the model only, so that answers do not depend on the machine's speed.
 pub fn cpu_block(config: &Config) -> usize {
     const PRODUCTS_PER_LAYER: usize = 12_000_000_000;
     let layer = config.products_per_token() as usize / config.shape.layers;

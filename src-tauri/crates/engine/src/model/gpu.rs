@@ -117,7 +117,7 @@ impl<E: Executor> GpuModel<E> {
         Ok(self.model.drop_first_layer()?)
     }
 
-    /// As [`Evaluate::append`], with the residual stream `[m, E]` of the previous layers.
+    /// Appends tokens like [`Evaluate::append`], given the residual stream `[m, E]` of the previous layers.
     pub fn append_residual(
         &mut self,
         rows: &[f32],
@@ -148,7 +148,7 @@ impl<E: Executor> GpuModel<E> {
         Ok(self.model.set_kv_type(kv, positions)?)
     }
 
-    /// Compiles the kernels, which otherwise delays the first pass.
+    /// Compiles the kernels, which would otherwise delay the first pass.
     pub fn prepare(&mut self) -> Result<(), DeviceError> {
         Ok(self.model.prepare()?)
     }

@@ -1,4 +1,4 @@
-//! The KV cache of one sequence in the host's memory: what sequences share, and what blocks on a disk are made of.
+//! The KV cache of one sequence in host memory. Sequences share its storage, and blocks of it are stored on disk.
 
 use kernels::{KvLayer, KvType};
 
@@ -29,23 +29,22 @@ impl KvCache {
         self.len
     }
 
-    /// Whether there are none.
+    /// Returns true if it holds no position.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Memory of keys and values in bytes, with what is shared.
+    /// Memory of keys and values in bytes, shared storage included.
     pub fn bytes(&self) -> usize {
         self.layers.iter().map(KvLayer::bytes).sum()
     }
 
-    /// The layers, to which a pass appends. It is committed by [`KvCache::commit`], or removed by
-    /// [`KvCache::truncate`].
+    /// The layers, to which a pass appends; [`KvCache::commit`] completes the pass, [`KvCache::truncate`] removes it.
     pub(crate) fn layers(&mut self) -> &mut [KvLayer] {
         &mut self.layers
     }
 
-    /// Counts `tokens` positions more, which all layers hold now.
+    /// Adds `tokens` to the length, once all layers hold these positions.
     pub(crate) fn commit(&mut self, tokens: usize) {
         self.len += tokens;
     }
@@ -69,7 +68,7 @@ impl KvCache {
         }
     }
 
-    /// Appends the positions of `other` behind those that this one holds, which end at a segment.
+    /// Appends the positions of `other` behind those of this cache, which must end at a segment.
     pub(crate) fn append_rest_of(&mut self, other: &KvCache) {
         for (layer, other) in self.layers.iter_mut().zip(&other.layers) {
             layer.append_rest_of(other);
@@ -77,17 +76,17 @@ impl KvCache {
         self.len = self.len.max(other.len);
     }
 
-    /// Bytes of a block of this many positions, which are whole segments.
+    /// Bytes of a block of this many positions, which must be whole segments.
     pub fn block_bytes(&self, positions: usize) -> usize {
         let segment: usize = self.layers.iter().map(KvLayer::segment_bytes).sum();
         positions / Self::SEGMENT * segment
     }
 
-    /// The content of positions `first..first + positions`, which are whole segments, as [`KvCache::append_block`]
-    /// takes it: bit for bit what is stored.
+    /// Encodes positions `first..first + positions`, whole segments, for [`KvCache::append_block`]: bit for bit as
+    /// stored.
     ///
     /// # Errors
-    /// When out of memory.
+    /// Fails if out of memory.
     pub fn block(&self, first: usize, positions: usize) -> Result<Vec<u8>, DeviceError> {
         let mut bytes = Vec::new();
         kernels::reserve(&mut bytes, self.block_bytes(positions))?;
@@ -99,10 +98,10 @@ impl KvCache {
         Ok(bytes)
     }
 
-    /// Appends a block of this many positions behind those that the cache holds, which end at a segment.
+    /// Appends a block of this many positions behind those of the cache, which must end at a segment.
     ///
     /// # Errors
-    /// When `bytes` are no such block, or out of memory; the cache is then as before.
+    /// Fails if `bytes` is not such a block, or out of memory; the cache is then unchanged.
     pub fn append_block(&mut self, bytes: &[u8], positions: usize) -> Result<(), DeviceError> {
         let expected = self.block_bytes(positions);
         if bytes.len() != expected || !self.len.is_multiple_of(Self::SEGMENT) {

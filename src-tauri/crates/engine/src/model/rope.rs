@@ -9,11 +9,11 @@ pub struct Rope {
     pub theta: f32,
     /// Scaling for positions beyond the trained context.
     pub scaling: Scaling,
-    /// Divisors of the frequencies, one for each pair; none where all are 1.
+    /// Divisors of the frequencies, one for each pair; empty if all are 1.
     pub divisors: Vec<f32>,
 }
 
-/// RoPE scaling: how frequencies change for a context beyond the trained one.
+/// RoPE scaling: change of the frequencies for a context beyond the trained one.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Scaling {
     /// All frequencies divided by `factor`; 1 for none.
@@ -159,7 +159,7 @@ mod tests {
         for (fast, plain) in fast.iter().zip(plain(1)) {
             assert!((fast - magnitude * plain).abs() < 1e-6, "the fastest pair");
         }
-        // The slowest pair has come half as far: what it was at position 1 it is at 2.
+        // The slowest pair turns at half the speed: it reaches at position 2 its former angle at position 1.
         let yarn = Scaling::Yarn(Yarn {
             factor: 2.0,
             original_context: 4096,

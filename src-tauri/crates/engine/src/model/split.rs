@@ -16,7 +16,7 @@ pub struct Split<E: Executor> {
 }
 
 impl<E: Executor> Split<E> {
-    /// The embedding and the first layers, and the other layers with the head.
+    /// Joins the embedding and the first layers with the other layers and the head.
     pub fn new(first: CpuModel, last: GpuModel<E>) -> Split<E> {
         Split { first, last }
     }

@@ -52,7 +52,7 @@ impl WeightError {
         }
     }
 
-    /// Whether the device is out of memory.
+    /// Returns true if the device is out of memory.
     pub(crate) fn is_out_of_memory(&self) -> bool {
         matches!(self.device_error(), Some(DeviceError::OutOfMemory(_)))
     }
@@ -74,12 +74,12 @@ pub struct Tensor<'a> {
 pub enum TensorBytes<'a> {
     /// Generated in memory.
     Generated(Vec<u8>),
-    /// In a file or its image.
+    /// Stored in a file or its image.
     Stored(Stored<'a>),
 }
 
 impl Tensor<'_> {
-    /// Its bytes; those of a file are read on use.
+    /// The bytes; those of a file are read on use.
     pub fn stored(&self) -> Stored<'_> {
         match &self.bytes {
             TensorBytes::Generated(bytes) => Stored::Memory(bytes),
@@ -94,14 +94,14 @@ pub trait WeightSource {
     fn shape(&self, name: &str) -> Option<(BlockType, usize, usize)>;
     /// The tensor.
     fn tensor(&self, name: &str) -> Option<Tensor<'_>>;
-    /// The type of a tensor that is there but cannot be read.
+    /// Name of the type of a tensor that is present but has an unsupported type.
     fn unsupported_type(&self, _name: &str) -> Option<&str> {
         None
     }
-    /// When it was last changed, where that may happen.
+    /// Time of the last change; `None` if the source cannot change.
     ///
     /// # Errors
-    /// When it cannot be asked.
+    /// Fails if the system does not report it.
     fn modified(&self) -> io::Result<Option<SystemTime>> {
         Ok(None)
     }
@@ -147,12 +147,12 @@ pub trait DeviceMemory {
     /// Uploads a matrix `[rows, cols]`.
     ///
     /// # Errors
-    /// When the device is out of memory, or the matrix cannot be read.
+    /// Fails if the device is out of memory, or the matrix cannot be read.
     fn matrix(&self, weights: TensorView<'_>) -> Result<Self::Matrix, DeviceError>;
     /// Uploads the weight of a norm.
     ///
     /// # Errors
-    /// When the device is out of memory.
+    /// Fails if the device is out of memory.
     fn norm(&self, weights: &[f32]) -> Result<Self::Norm, DeviceError>;
 }
 
@@ -219,7 +219,7 @@ fn used_tensors(source: &dyn WeightSource, config: &Config) -> Vec<TensorShape> 
     all
 }
 
-/// Returns whether a layer has any of the three biases; it then needs all.
+/// Returns true if a layer has any of the three biases; it then needs all.
 fn has_qkv_bias(source: &dyn WeightSource, layer: usize) -> bool {
     QKV_BIASES
         .iter()
@@ -314,7 +314,7 @@ pub fn check(source: &dyn WeightSource, config: &Config) -> Result<(), WeightErr
 /// Passes the first, the middle and the last bytes of each required tensor to `each`.
 ///
 /// # Errors
-/// When they cannot be read.
+/// Fails if they cannot be read.
 pub fn sample(
     source: &dyn WeightSource,
     config: &Config,

@@ -1,4 +1,4 @@
-//! A GPU with little memory is used as far as it goes.
+//! Placement of a model on a GPU with little memory.
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;

@@ -3,13 +3,13 @@
 /// Lengths of drafts in tokens; a pass over a draft evaluates one token more.
 pub(crate) const DRAFTS: [usize; 3] = [1, 3, 7];
 
-/// Expected cost of a pass over draft `i`, in single-token passes, where memory bandwidth is the only limit.
+/// Expected cost of a pass over draft `i`, in single-token passes, if memory bandwidth is the only limit.
 pub(crate) fn assumed_ratio(i: usize) -> f64 {
     1.0 + 0.06 * DRAFTS[i] as f64
 }
 
-/// Disturbances make a measurement longer, so that the shortest counts; with every later measurement it grows by this
-/// factor, so that it adapts to a slower machine.
+/// Growth of the shortest measured time with every later measurement. Disturbances only lengthen a measurement, so that
+/// the shortest counts; the growth adapts it to a machine that has become slower.
 const DRIFT: f64 = 1.05;
 
 /// Measured costs of the passes of a session.

@@ -153,7 +153,7 @@ impl Generator<'_> {
             }
             let forced = thinking.next();
             let id = if let Some(id) = forced {
-                // Drops what was sampled in its place, and the pass over that.
+                // Drops the token sampled in its place, and the pass over that token.
                 if sampled.take().is_some() {
                     self.session.truncate(recent.len());
                 }
@@ -177,7 +177,7 @@ impl Generator<'_> {
             }
             let mut part = parts.part(id);
             if forced.is_some() && parts.is_thinking() {
-                // Of the end, not of what was thought.
+                // A token of the end, not of the thinking.
                 part = Part::Control;
             }
             stats.thinking_tokens += usize::from(part == Part::Thinking);

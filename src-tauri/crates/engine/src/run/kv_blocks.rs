@@ -1,21 +1,21 @@
 //! Blocks of KV caches that outlive a session.
 
-/// Keeps blocks of KV caches, each under the tokens from the start of the sequence to the block's end.
+/// Stores blocks of KV caches, each under the tokens from the start of the sequence to the block's end.
 ///
-/// A block that cannot be trusted in every byte is not held. Nothing here fails: what is not held is evaluated.
+/// A block is returned only if every byte of it can be trusted. Nothing here fails: missing blocks are evaluated.
 pub trait KvBlocks {
-    /// Passes the blocks of `tokens` from position `first` on to `each`, in order, up to the first that is not held or
+    /// Passes the blocks of `tokens` from position `first` on to `each`, in order, up to the first that is missing or
     /// that `each` refuses.
     fn load(&mut self, tokens: &[u32], first: usize, each: &mut dyn FnMut(&[u8]) -> bool);
 
-    /// Whether the block at the end of `tokens` is held. The conversation `label` uses it from now on.
+    /// Returns true if the block at the end of `tokens` is stored; the conversation `label` uses it from now on.
     fn holds(&mut self, label: u64, tokens: &[u32]) -> bool;
 
-    /// Whether blocks of the conversation `label` are kept at all.
+    /// Returns true if blocks of the conversation `label` are stored at all.
     fn keeps(&self, _label: u64) -> bool {
         true
     }
 
-    /// Keeps the block at the end of `tokens` for the conversation `label`; false where that is not possible now.
+    /// Stores the block at the end of `tokens` for the conversation `label`; false if that is not possible now.
     fn store(&mut self, label: u64, tokens: &[u32], block: &[u8]) -> bool;
 }

@@ -10,7 +10,7 @@ pub struct Random {
 }
 
 impl Random {
-    /// The generator with this seed.
+    /// Makes a generator with this seed.
     pub fn new(seed: u64) -> Random {
         let mut mix = seed;
         let state = std::array::from_fn(|_| {

@@ -4,13 +4,13 @@ use std::ops::RangeInclusive;
 
 /// Lengths of a repeated run, in tokens. A shorter period repeats within a run of its multiple.
 const RUN: RangeInclusive<usize> = 20..=400;
-/// Times in a row that a run occurs in an answer that is stopped.
+/// Occurrences of a run in a row at which an answer is stopped.
 const RUNS: usize = 3;
-/// Times in a row that a line occurs in an answer that is stopped.
+/// Occurrences of a line in a row at which an answer is stopped.
 const LINES: usize = 5;
-/// Characters of a line below which it may well be repeated: `---`, `}`.
+/// Length in characters below which a line may repeat: `---`, `}`.
 const SHORT_LINE: usize = 12;
-/// The same counts in code and tables, where equal rows are common.
+/// Occurrences of a run or line in code and tables, where equal rows are common.
 const ROWS: usize = 16;
 
 /// The tokens of an answer, and the runs and lines at its end that repeat.
@@ -22,7 +22,7 @@ pub(crate) struct Repetition {
     last_line: String,
     /// Times in a row that `last_line` occurred.
     same_lines: usize,
-    /// The mark of the code block that is open.
+    /// The mark of the open code block.
     fence: Option<&'static str>,
 }
 
@@ -38,7 +38,7 @@ impl Repetition {
         }
     }
 
-    /// Adds a token and its text; returns whether the answer repeats itself.
+    /// Adds a token and its text; returns true if the answer repeats itself.
     pub(crate) fn push(&mut self, id: u32, piece: &str) -> bool {
         self.repeats_lines(piece) | self.repeats_run(id)
     }
@@ -95,7 +95,7 @@ impl Repetition {
         line.chars().count() >= SHORT_LINE && self.same_lines >= self.limit(LINES)
     }
 
-    /// The limit of a count where the answer is now: `text`, or that of code and tables.
+    /// Limit of a count at the current position: `text`, or that of code and tables.
     fn limit(&self, text: usize) -> usize {
         let is_row = |line: &str| line.trim_start().starts_with('|');
         let in_table = is_row(&self.line) || is_row(&self.last_line);

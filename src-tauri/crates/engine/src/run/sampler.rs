@@ -29,7 +29,7 @@ struct Candidate {
 }
 
 impl Sampler {
-    /// A sampler with the seed of `sampling`, else `seed`.
+    /// Makes a sampler with the seed of `sampling`, else `seed`.
     pub fn new(sampling: Sampling, seed: u64) -> Sampler {
         let random = Random::new(sampling.seed.unwrap_or(seed));
         Sampler {
@@ -40,7 +40,7 @@ impl Sampler {
         }
     }
 
-    /// The sampler with tokens that it never samples.
+    /// Returns the sampler with tokens that it never samples.
     #[must_use]
     pub fn with_suppressed(mut self, ids: &[u32]) -> Sampler {
         self.suppressed = ids.to_vec();
@@ -80,7 +80,7 @@ impl Sampler {
         }
     }
 
-    /// As [`Sampler::sample`], with a uniform draw that was made before.
+    /// Samples like [`Sampler::sample`], with a uniform draw that was made before.
     pub fn sample_with(&mut self, logits: &mut [f32], recent: &[u32], u: f64) -> u32 {
         suppress(logits, &self.suppressed);
         self.penalise(logits, recent);
@@ -224,7 +224,7 @@ impl Sampler {
     }
 }
 
-/// Has none of `ids` be sampled from these logits.
+/// Prevents `ids` from being sampled from these logits.
 pub(crate) fn suppress(logits: &mut [f32], ids: &[u32]) {
     for &id in ids {
         if let Some(logit) = logits.get_mut(id as usize) {

@@ -77,7 +77,7 @@ impl Evaluate for Scripted {
 pub struct SelfSampling {
     model: Scripted,
     suppressed: Vec<u32>,
-    /// What the passes in flight have sampled.
+    /// Tokens sampled by the passes in flight.
     in_flight: VecDeque<u32>,
     last: u32,
 }

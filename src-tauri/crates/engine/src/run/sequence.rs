@@ -1,4 +1,4 @@
-//! A sequence of tokens with what is known of its KV cache, and those that are kept in memory beside the current one.
+//! A sequence of tokens with the state of its KV cache, and the sequences parked in memory.
 
 use crate::model::kv_cache::KvCache;
 
@@ -7,40 +7,40 @@ use crate::model::kv_cache::KvCache;
 pub(crate) struct Sequence {
     pub(crate) tokens: Vec<u32>,
     /// Leading positions whose keys and values are those of a cold run, bit for bit: evaluated in whole chunks from the
-    /// start on. What is decoded, and what is read behind it, differs in the last bits.
+    /// start on. Decoded tokens, and tokens read behind them, differ in the last bits.
     pub(crate) canonical: usize,
-    /// Leading tokens that are of the conversation; those behind them are of a draft.
+    /// Leading tokens of the conversation; the rest is a draft.
     pub(crate) settled: usize,
-    /// Leading positions that are kept as blocks under `label`.
+    /// Leading positions that are stored as blocks under `label`.
     pub(crate) kept: usize,
-    /// What the caller calls the conversation.
+    /// The caller's label of the conversation.
     pub(crate) label: u64,
-    /// What was read ahead behind the canonical positions.
+    /// Speculative tail: positions read ahead behind the canonical ones.
     pub(crate) split: Option<ReadBehind>,
 }
 
-/// Positions that are those of a cold run of a prompt whose passes end at `at`, within a block.
+/// Positions equal to those of a cold run of a prompt with a pass that ends at `at`, within a block.
 #[derive(Clone, Copy)]
 pub(crate) struct ReadBehind {
     pub(crate) at: usize,
-    /// They end there: at `at`, or whole blocks behind it.
+    /// End of these positions: `at`, or whole blocks behind it.
     pub(crate) end: usize,
 }
 
 impl Sequence {
-    /// Leading tokens that both have.
+    /// Length of the common prefix with `prompt`.
     pub(crate) fn common(&self, prompt: &[u32]) -> usize {
         let pairs = self.tokens.iter().zip(prompt);
         pairs.take_while(|(a, b)| a == b).count()
     }
 
-    /// Appends tokens of the conversation: with them, what was a draft is none any more.
+    /// Appends tokens of the conversation; a draft before them becomes part of it.
     pub(crate) fn push(&mut self, ids: &[u32]) {
         self.tokens.extend_from_slice(ids);
         self.settled = self.tokens.len();
     }
 
-    /// Removes all but the first `len` tokens. `block` is the number of positions that are canonical together.
+    /// Removes all but the first `len` tokens. Positions are canonical in units of `block`.
     pub(crate) fn truncate(&mut self, len: usize, block: usize) {
         self.tokens.truncate(len);
         let len = self.tokens.len();
@@ -56,13 +56,13 @@ impl Sequence {
         });
     }
 
-    /// Whether a block of this many tokens is not kept yet, which `evaluates` or is canonical already.
+    /// Returns true if a further block of this many tokens can be stored: it is canonical, or `evaluates` is set.
     pub(crate) fn has_unkept(&self, block: usize, evaluates: bool) -> bool {
         let end = self.kept + block;
         end <= self.settled && (evaluates || end <= self.canonical)
     }
 
-    /// Whether the end is of a draft.
+    /// Returns true if the sequence ends with a draft.
     pub(crate) fn has_draft(&self) -> bool {
         self.settled < self.tokens.len()
     }
@@ -74,24 +74,24 @@ pub(crate) struct ParkedSequence {
     pub(crate) cache: KvCache,
 }
 
-/// Sequences in memory beside the current one, that used last at the end.
+/// Parked sequences in LRU order: the most recently used last.
 #[derive(Default)]
 pub(crate) struct ParkedSequences(Vec<ParkedSequence>);
 
 impl ParkedSequences {
-    /// The one that shares most with `prompt`, and how much.
+    /// Index of the sequence with the longest common prefix with `prompt`, and the prefix's length.
     pub(crate) fn nearest(&self, prompt: &[u32]) -> Option<(usize, usize)> {
         let common = |parked: &ParkedSequence| parked.sequence.common(prompt);
         let all = self.0.iter().map(common).enumerate();
         all.max_by_key(|(_, common)| *common)
     }
 
-    /// One that is `wanted`.
+    /// Index of the first sequence that is `wanted`.
     pub(crate) fn find(&self, wanted: impl Fn(&Sequence) -> bool) -> Option<usize> {
         self.0.iter().position(|parked| wanted(&parked.sequence))
     }
 
-    /// The tokens of each.
+    /// The tokens of each sequence.
     pub(crate) fn tokens(&self) -> impl Iterator<Item = &[u32]> {
         self.0.iter().map(|parked| &*parked.sequence.tokens)
     }
@@ -100,7 +100,7 @@ impl ParkedSequences {
         self.0.iter_mut().map(|parked| &mut parked.sequence)
     }
 
-    /// Memory of one in bytes.
+    /// Memory of the cache at this index, in bytes.
     pub(crate) fn bytes_of(&self, at: usize) -> u64 {
         self.0[at].cache.bytes() as u64
     }
@@ -109,8 +109,8 @@ impl ParkedSequences {
         self.0.remove(at)
     }
 
-    /// Adds a sequence, in place of those that it begins with. The one that was unused for longest goes first, as long
-    /// as all together take more than `budget` bytes; one that alone takes more is not added.
+    /// Adds a sequence and removes its prefixes. Evicts the least recently used ones until all take at most `budget`
+    /// bytes; a sequence that alone takes more is not added.
     pub(crate) fn add(&mut self, parked: ParkedSequence, budget: u64) {
         if parked.cache.bytes() as u64 > budget {
             return;
@@ -124,7 +124,7 @@ impl ParkedSequences {
         }
     }
 
-    /// Memory in bytes, at most: what sequences share is counted for each.
+    /// Upper bound of the memory in bytes: shared storage is counted for each sequence.
     pub(crate) fn bytes(&self) -> u64 {
         self.0
             .iter()
@@ -140,7 +140,7 @@ impl ParkedSequences {
         self.0.is_empty()
     }
 
-    /// Removes those of conversations that `keeps` refuses.
+    /// Removes the sequences of conversations that `keeps` refuses.
     pub(crate) fn retain(&mut self, keeps: impl Fn(u64) -> bool) {
         self.0.retain(|parked| keeps(parked.sequence.label));
     }

@@ -15,8 +15,8 @@ use crate::run::costs::PassCosts;
 use crate::run::sampler::Sampler;
 use crate::run::sequence::{ParkedSequences, Sequence};
 
-/// Where this number of a prompt's blocks is evaluated, the part of a block before them is evaluated once more: then all
-/// are canonical, and none is evaluated again to be kept.
+/// Number of blocks to evaluate from which a prompt counts as long. The partial block before them is then evaluated
+/// again, so that all blocks are canonical and none has to be evaluated again for storage.
 const LONG_PROMPT: usize = 4;
 
 /// See [`Session::split`]; blocks of `block` tokens.
@@ -25,8 +25,8 @@ fn split_of(len: usize, settled: usize, block: usize) -> Option<usize> {
     (settled > whole && len - whole < LONG_PROMPT * block).then_some(settled)
 }
 
-/// The number of leading tokens of a prompt of `len`, `settled` of them of the conversation before its last question, that
-/// can be restored from blocks of `block` tokens. The last token is always evaluated for its logits.
+/// Number of leading tokens of a prompt that can be restored from blocks of `block` tokens. The prompt has `len`
+/// tokens, `settled` of them before its last question. The last token is always evaluated for its logits.
 pub fn restorable(len: usize, settled: usize, block: usize) -> usize {
     let until = split_of(len, settled, block).unwrap_or(len.saturating_sub(1));
     until / block * block
@@ -38,17 +38,16 @@ type PassClock = Box<dyn Fn() -> f64 + Send>;
 /// Loads the model on the CPU for a failover. The error is a message.
 pub type Reload = Box<dyn FnMut() -> Result<Box<dyn Evaluate>, String> + Send>;
 
-/// Bytes that sequences beside the current one may take, from the bytes of the current one's cache and those that the
-/// others take now.
+/// Memory budget in bytes of the parked sequences, given the bytes of the current cache and of the parked ones.
 pub type SpareMemory = Box<dyn Fn(u64, u64) -> u64 + Send>;
 
 /// A model with the tokens of its cache.
 pub struct Session {
-    /// `None` where the device failed and so did the failover.
+    /// `None` if the device failed, and the failover, too.
     model: Option<Box<dyn Evaluate>>,
     /// The failover, if there is one.
     reload: Option<Reload>,
-    /// Why the device failed, after a failover.
+    /// Error of the device, after a failover.
     failure: Option<String>,
     sequence: Sequence,
     /// Number of the sequence's tokens in the model's cache: all of them, except right after a failover.
@@ -93,12 +92,12 @@ impl Session {
         }
     }
 
-    /// Lets sequences stay in memory beside the current one.
+    /// Allows parked sequences within this memory budget.
     pub fn set_spare_memory(&mut self, spare: SpareMemory) {
         self.spare_memory = spare;
     }
 
-    /// Removes the sequences in memory that are of conversations that `keeps` refuses.
+    /// Removes the sequences in memory of conversations that `keeps` refuses.
     pub fn retain(&mut self, keeps: impl Fn(u64) -> bool) {
         if !keeps(self.sequence.label) {
             self.truncate(0);
@@ -107,11 +106,11 @@ impl Session {
         self.parked.retain(keeps);
     }
 
-    /// Has the sequences in memory that are of the conversation `from` be of the conversation `to`.
+    /// Moves the sequences in memory of the conversation `from` to the conversation `to`.
     pub fn relabel(&mut self, from: u64, to: u64) {
         let sequences = std::iter::once(&mut self.sequence).chain(self.parked.sequences());
         for sequence in sequences.filter(|sequence| sequence.label == from) {
-            // What is kept as blocks is the other's.
+            // The stored blocks belong to `from`.
             (sequence.label, sequence.kept) = (to, 0);
         }
     }
@@ -138,12 +137,12 @@ impl Session {
         self.model.as_ref().map_or(0, |model| model.kv_bytes())
     }
 
-    /// Prefill: makes the cache hold exactly `prompt` and computes the logits after it, evaluating only new tokens.
-    /// `progress` is called with the number of tokens in the cache, first with the length of the common prefix. `settled`
-    /// is [`Prompt::settled`](inference::Prompt::settled): a pass ends there, so that what is read ahead until then, before
-    /// there is a question, is what a cold run computes.
+    /// Prefills: makes the cache hold exactly `prompt` and computes the logits after it, evaluating only new tokens.
+    /// `progress` is called with the number of tokens in the cache, first with the length of the common prefix. A pass
+    /// ends at `settled` ([`Prompt::settled`](inference::Prompt::settled)), so that tokens read ahead up to there,
+    /// before the question is known, equal those of a cold run.
     ///
-    /// When cancelled or failed, the tokens evaluated so far stay in the cache.
+    /// If it is cancelled or fails, the tokens evaluated so far stay in the cache.
     pub fn prefill(
         &mut self,
         prompt: &[u32],
@@ -176,13 +175,13 @@ impl Session {
         Ok(Pass::Complete)
     }
 
-    /// Where a pass over a prompt of `len` tokens ends though its block does not: behind the `settled` ones. `None` where
-    /// they end with a block, or so much comes after them that whole blocks, which can be kept, are worth more.
+    /// Position within a block at which a pass over a prompt of `len` tokens ends: behind the `settled` tokens. `None`
+    /// if these end with a block, or if so many tokens follow that whole blocks, which can be stored, are worth more.
     fn split(&mut self, len: usize, settled: usize) -> Option<usize> {
         split_of(len, settled, self.block()?)
     }
 
-    /// Tokens of the next pass where `rest` are left: whole blocks, as far as there are any.
+    /// Tokens of the next pass with `rest` tokens left: whole blocks, if there are any.
     fn pass_over(&self, rest: usize) -> usize {
         let most = rest.min(self.chunk());
         let block = self.pass_block();
@@ -193,7 +192,7 @@ impl Session {
         }
     }
 
-    /// How many leading tokens of `prompt` are not evaluated again.
+    /// Number of leading tokens of `prompt` that are not evaluated again.
     fn reused(&mut self, prompt: &[u32]) -> usize {
         // The last token is always evaluated, for its logits.
         let common = self
@@ -244,10 +243,10 @@ impl Session {
         self.model.as_ref().map_or(1, |model| model.batch_limit())
     }
 
-    /// Configures the device's sampler as `sampler`; false where the host has to sample.
+    /// Configures the device's sampler as `sampler`; false if the host has to sample.
     ///
     /// # Errors
-    /// When the device fails and there is no failover.
+    /// Returns the device's error if there is no failover.
     pub fn samples_on_device(&mut self, sampler: &Sampler) -> Result<bool, DeviceError> {
         self.draws.clear();
         let device = self.model.as_mut().and_then(|model| model.sampler());
@@ -257,11 +256,11 @@ impl Session {
         configured.or_else(|error| self.fail_over(error).map(|()| false))
     }
 
-    /// Evaluates one more token and returns the one that the device samples after it. With `more`, the pass over that one
-    /// is submitted before it is waited for. Where the device cannot sample, or fails, the host samples.
+    /// Evaluates one more token and returns the one that the device samples after it. With `more`, the pass over that
+    /// one is submitted before it is waited for. If the device cannot sample, or fails, the host samples.
     ///
     /// # Errors
-    /// When the device fails and there is no failover.
+    /// Returns the device's error if there is no failover.
     pub fn step_on_device(
         &mut self,
         id: u32,
@@ -310,12 +309,12 @@ impl Session {
     /// Cost of a token on a GPU.
     ///
     /// # Errors
-    /// When the device fails.
+    /// Returns the device's error.
     pub fn profile(&mut self) -> Result<Option<Profile>, DeviceError> {
         self.model()?.profile()
     }
 
-    /// Why the device failed, after a failover to the CPU.
+    /// Error of the device, after a failover to the CPU.
     pub fn failure(&self) -> Option<&str> {
         self.failure.as_deref()
     }
@@ -337,8 +336,8 @@ impl Session {
         Ok(all)
     }
 
-    /// Logits of every position of `tokens`, read from an empty cache: of the first `prefill` in passes of many tokens,
-    /// of the others one by one.
+    /// Logits of every position of `tokens`, from an empty cache: the first `prefill` tokens are read in passes of
+    /// many, the others one by one.
     pub fn each_logits(
         &mut self,
         tokens: &[u32],

@@ -2,7 +2,8 @@
 //! one pass.
 //!
 //! A pass over several tokens may cost little more than one over a single token, because the weights come from memory
-//! once. Where the last few tokens have occurred before, what followed them then is a draft of what follows now. One
+//! once. If the last few tokens have occurred before, the tokens that followed them then are a draft of the next ones.
+//! One
 //! pass over it gives the logits after each of its tokens. The sampler then goes through them one by one as if there
 //! were no draft; as long as its samples match the draft, the next logits are available, and from the first
 //! token that differs the draft is dropped.
@@ -12,11 +13,11 @@
 //! bit for bit what passes over each of them give
 //! ([`Evaluate::batch_limit`](crate::model::evaluate::Evaluate::batch_limit)).
 //!
-//! Whether a draft saves time depends on the machine and on the text; both are measured. A session measures its passes
-//! ([`PassCosts`]). Whenever the context predicts the next tokens, the acceptance rate is updated, whether they were
-//! drafted or not: a text whose predictions are wrong costs nothing, and better predictions raise the rate again. The draft with the largest expected speedup is made, if any has one. Last, a [`Drafter`] has a budget, in
-//! passes over one token: what drafts save is added, what they cost is subtracted, and a draft that the budget does not
-//! cover is not made.
+//! Both the machine and the text decide if a draft saves time, so both are measured. A session measures its passes
+//! ([`PassCosts`]). Whenever the context predicts the next tokens, the acceptance rate is updated, drafted or not: a
+//! text whose predictions are wrong costs nothing, and better predictions raise the rate again. The draft with the
+//! largest expected speedup is made, if any has one. Last, a [`Drafter`] has a budget, in passes over one token: the
+//! savings of drafts are added, their costs subtracted, and a draft that exceeds the budget is not made.
 
 use std::collections::HashMap;
 use std::sync::atomic::AtomicBool;
@@ -34,7 +35,7 @@ const LONGEST: usize = DRAFTS[DRAFTS.len() - 1];
 const LEARNING_RATE: f64 = 0.25;
 /// Least expected speedup of a draft.
 const MIN_GAIN: f64 = 1.1;
-/// What every generated token adds to the budget: the largest slowdown of a long answer by drafts.
+/// Budget added per generated token: the largest slowdown of a long answer by drafts.
 const BUDGET_PER_TOKEN: f64 = 0.02;
 /// The budget at the start.
 const INITIAL_BUDGET: f64 = 1.0;
@@ -50,7 +51,7 @@ pub struct Speculator {
     accepted_now: usize,
     /// Tokens of all drafts.
     pub drafted: usize,
-    /// Of these, the accepted ones.
+    /// Accepted tokens of all drafts.
     pub accepted: usize,
 }
 
@@ -112,7 +113,7 @@ pub(crate) struct Drafter {
     observed: Option<([u32; LONGEST], usize)>,
     /// Acceptance rates: how often the first token of a prediction is right, the first two, and so on.
     acceptance: [f64; LONGEST],
-    /// In passes over one token.
+    /// Budget, in passes over one token.
     budget: f64,
 }
 

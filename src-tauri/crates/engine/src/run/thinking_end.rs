@@ -1,4 +1,4 @@
-//! Ending the thinking of an answer before the model does: the tokens that end it are generated without asking the model.
+//! Early end of an answer's thinking: its closing tokens are forced, not sampled.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,7 +13,7 @@ pub(crate) struct ThinkingEnd<'a> {
     tokenizer: &'a Tokenizer,
     budget: usize,
     answer_now: &'a AtomicBool,
-    /// Tokens that are generated next.
+    /// Forced tokens that come next.
     forced: VecDeque<u32>,
     cut: Option<ThinkingCut>,
 }
@@ -33,13 +33,13 @@ impl<'a> ThinkingEnd<'a> {
         }
     }
 
-    /// Why the thinking was ended.
+    /// Reason that the thinking was ended.
     pub fn cut(&self) -> Option<ThinkingCut> {
         self.cut
     }
 
-    /// Whether the thinking ends now, after this number of tokens of it, of which `last` is the last. Then [`ThinkingEnd::next`]
-    /// has its end.
+    /// Decides if the thinking ends now, after `tokens` tokens, the last of which is `last`. Returns true if so;
+    /// [`ThinkingEnd::next`] then returns the closing tokens.
     pub fn begins(&mut self, parts: &PartTracker<'_>, tokens: usize, last: Option<u32>) -> bool {
         if !parts.is_thinking() || !self.forced.is_empty() {
             return false;
@@ -54,7 +54,7 @@ impl<'a> ThinkingEnd<'a> {
         let Some(close) = self.tokenizer.special(think::CLOSE) else {
             return false;
         };
-        // As the template writes it: each tag on a line of its own.
+        // Each tag is on a line of its own, as in the template.
         let newline = self.tokenizer.encode("\n", false);
         let ends_line = |id| self.tokenizer.piece(id).ends_with(b"\n");
         if !last.is_some_and(ends_line) {
@@ -66,12 +66,12 @@ impl<'a> ThinkingEnd<'a> {
         true
     }
 
-    /// The next token, where it is not the model's to choose.
+    /// Returns the next forced token, if there is one.
     pub fn next(&mut self) -> Option<u32> {
         self.forced.pop_front()
     }
 
-    /// Whether [`ThinkingEnd::next`] has one.
+    /// Returns true while [`ThinkingEnd::next`] has tokens.
     pub fn is_under_way(&self) -> bool {
         !self.forced.is_empty()
     }

@@ -1,4 +1,4 @@
-//! From a conversation to a prompt: chat template, injection guard, tokenizer.
+//! Encoding of a conversation as a prompt: chat template, injection guard, tokenizer.
 
 mod guard;
 pub mod messages;
@@ -37,7 +37,7 @@ pub enum PromptError {
 /// Encodes the prompt of `conversation`, polling `cancel` while the rendered text is split and encoded.
 ///
 /// # Errors
-/// When there are no messages, the template rejects them, or `cancel` was set.
+/// Fails if there are no messages, the template rejects them, or `cancel` was set.
 pub fn encode_prompt(
     conversation: &Conversation,
     template: &ChatTemplate,
@@ -102,7 +102,7 @@ impl PromptDraft<'_> {
         (turn.open && turn.role == Role::Assistant).then_some(last)
     }
 
-    /// For each turn the generated ids that the prompt repeats verbatim, if there are any.
+    /// Generated ids of each turn that the prompt repeats verbatim, if there are any.
     fn answer_ids(&self) -> Vec<Option<Vec<u32>>> {
         let turns = self.conversation.messages.iter();
         turns
@@ -143,7 +143,7 @@ impl PromptDraft<'_> {
             .collect()
     }
 
-    /// Returns whether the thinking of an answer is in the prompt.
+    /// Returns true if the thinking of an answer is in the prompt.
     fn shows_thinking(&self, turn: &Turn) -> bool {
         let protocol = self.template.protocol();
         self.conversation.thinking
@@ -161,7 +161,7 @@ impl PromptDraft<'_> {
         let begins = |text: &str| text.trim_start().starts_with(words);
         let has_thought = turn.thinking.as_deref().is_some_and(begins);
         let is_thinking = match tag {
-            // Words before a tag are of an answer that mentions it, or of a thinking that the prompt had opened.
+            // Words before a tag belong to an answer that mentions it, or to thinking that the prompt had opened.
             Some(_) if !words.is_empty() => {
                 has_thought || !begins(&turn.text) && self.may_have_thought(turn)
             }
@@ -175,7 +175,7 @@ impl PromptDraft<'_> {
         }
     }
 
-    /// Returns whether there may be thinking in the ids of an answer.
+    /// Returns true if there may be thinking in the ids of an answer.
     fn may_have_thought(&self, turn: &Turn) -> bool {
         turn.thinking.is_some() || (turn.text.is_empty() && self.conversation.thinking)
     }

@@ -8,21 +8,21 @@ use inference::Sampling;
 pub(crate) use choice::Basis;
 pub use choice::ChosenProtocol;
 
-/// A chat format. Its template writes system text, turns and the beginning of the answer; which tokens end a turn is a
-/// matter of the vocabulary.
+/// A chat format. Its template writes system text, turns and the beginning of the answer; the vocabulary determines the
+/// tokens that end a turn.
 #[derive(Debug)]
 pub struct Protocol {
     /// Display name.
     pub name: &'static str,
-    /// Goldcrest's template of it.
+    /// Goldcrest's own template.
     pub(crate) template: &'static str,
-    /// Special tokens without which it cannot be written.
+    /// Special tokens that it requires.
     tokens: &'static [&'static str],
-    /// Text that only its templates have, among those with its tokens.
+    /// Text that only its templates have, among those with the same tokens.
     mark: &'static str,
-    /// Answers may begin with a thinking, which the prompt can suppress.
+    /// True if answers may begin with thinking, which the prompt can suppress.
     pub thinking: bool,
-    /// Earlier thinking stays in the prompt. Otherwise only the answer that is being written has any.
+    /// True if earlier thinking stays in the prompt. Otherwise only the answer that is being written has any.
     pub(crate) keeps_thinking: bool,
     /// Text between the end of the thinking and the answer.
     pub(crate) after_thinking: &'static str,
@@ -30,13 +30,13 @@ pub struct Protocol {
     sampling: fn(thinking: bool) -> Sampling,
 }
 
-/// Parameters below which a model in ChatML repeats itself with SmolLM2's sampling.
+/// Number of parameters below which a model in ChatML repeats itself with SmolLM2's sampling.
 const REPEATS_BELOW: u64 = 200_000_000;
 
 impl Protocol {
-    /// Returns the sampling for files that name none, for a model with this number of parameters. With that of its model
-    /// card SmolLM2-135M repeats itself in every third answer; with a penalty in every tenth, and a higher one
-    /// spoils code and figures.
+    /// Returns the sampling for files that name none, for a model with this number of parameters. With the sampling of
+    /// its model card SmolLM2-135M repeats itself in every third answer; with a penalty in every tenth, and a higher
+    /// one spoils code and figures.
     pub(crate) fn sampling_of(&self, parameters: u64, thinking: bool) -> Sampling {
         let recommended = (self.sampling)(thinking);
         if !std::ptr::eq(self, &CHAT_ML) || parameters >= REPEATS_BELOW {

@@ -40,8 +40,8 @@ pub struct Capabilities {
 }
 
 impl ChatTemplate {
-    /// The template of a file with the template `source` and the format `chosen`: that one if it is a published one that may
-    /// run, else Goldcrest's own of the format.
+    /// Returns the template of a file: `source` if it is a published one that may run, else Goldcrest's own of the
+    /// `chosen` format.
     #[must_use]
     pub fn of_file(source: Option<&str>, chosen: ChosenProtocol) -> Self {
         let may_run = chosen.basis == Basis::Published { may_run: true };

@@ -40,7 +40,7 @@ impl<'a> PartTracker<'a> {
         }
     }
 
-    /// Whether the thinking is open.
+    /// Returns true while the thinking is open.
     pub fn is_thinking(&self) -> bool {
         self.current == Part::Thinking
     }
@@ -191,7 +191,7 @@ mod tests {
         }
     }
 
-    /// Cut anywhere, an answer goes on as if it had not been.
+    /// An answer that is cut anywhere continues as if it had not been cut.
     #[test]
     fn a_tracker_that_begins_where_another_one_ends_goes_on_as_it_would() {
         let tokenizer = tokenizer();

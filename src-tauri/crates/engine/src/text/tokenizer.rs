@@ -30,7 +30,7 @@ use vocabulary::{TokenType, Vocabulary};
 /// The tags before and after the thinking.
 pub(crate) const THINK_TAGS: [&str; 2] = ["<think>", "</think>"];
 
-/// Texts of control tokens that end a turn, whichever of them a vocabulary has.
+/// Texts of control tokens that end a turn; a vocabulary has some of them.
 const TURN_ENDS: [&str; 4] = [
     "<|im_end|>",
     "<|end_of_text|>",
@@ -58,7 +58,7 @@ impl Tokenizer {
     /// when the metadata hold no vocabulary.
     ///
     /// # Errors
-    /// Says which key, token or merge is unusable.
+    /// Names the unusable key, token or merge.
     pub fn from_gguf(file: &Gguf) -> Result<Self, TokenizerError> {
         Self::new(Vocabulary::from_gguf(file)?)
     }
@@ -66,7 +66,7 @@ impl Tokenizer {
     /// The tokenizer of a `tokenizer.json` in the format of the tokenizers library.
     ///
     /// # Errors
-    /// When it is not byte-level BPE with a known split, or is damaged.
+    /// Fails if it is not byte-level BPE with a known split, or is damaged.
     pub fn from_json(json: &[u8]) -> Result<Self, TokenizerError> {
         Self::new(Vocabulary::from_json(json)?)
     }
@@ -148,8 +148,8 @@ impl Tokenizer {
         let _complete = self.encode_cancellable(text, ids, &AtomicBool::new(false));
     }
 
-    /// As [`Tokenizer::encode_ordinary`], polling `cancel` before each chunk of text; false when cancelled, and then `ids`
-    /// lack the rest.
+    /// Encodes like [`Tokenizer::encode_ordinary`], polling `cancel` before each chunk of text. Returns false when
+    /// cancelled; `ids` then lacks the rest.
     #[must_use]
     pub(crate) fn encode_cancellable(
         &self,
@@ -172,7 +172,7 @@ impl Tokenizer {
     fn encode_whole(&self, text: &str, ids: &mut Vec<u32>) {
         match self.bpe.encode_fast(text, false) {
             Ok(encoding) => ids.extend_from_slice(encoding.get_ids()),
-            // What the error says of the text is not for the log.
+            // The error quotes the text, which must not be logged.
             Err(_) => {
                 tracing::warn!("text encoded byte by byte");
                 ids.extend(
@@ -226,7 +226,7 @@ impl Tokenizer {
         self.specials.id(text)
     }
 
-    /// Whether `id` is a control token: structure, never part of the displayed text.
+    /// Returns true if `id` is a control token: structure, never part of the displayed text.
     #[must_use]
     pub fn is_control(&self, id: u32) -> bool {
         self.specials.is_control(id)

@@ -1,4 +1,4 @@
-//! How long a context is, and what is said of it.
+//! Length of the context, and the note on it.
 
 use std::path::{Path, PathBuf};
 
@@ -87,7 +87,7 @@ fn logits_are_of_tokens_that_there_are_as_far_as_the_context_goes() {
     );
 }
 
-/// SmolLM3's recipe, however much of the longer context is used.
+/// SmolLM3's recipe, independent of the part of the longer context that is used.
 #[test]
 fn a_longer_context_uses_yarn_with_factor_two() {
     let engine = open(MODEL, &on_cpu());
@@ -142,7 +142,7 @@ fn twice_the_trained_context_agrees_with_a_file_with_yarn() {
     let extended = logits(Some(128));
     let found = distance(&extended, &exact[..128]);
     assert!(found.relative_error < 1e-4, "{found:?}");
-    // Up to the length that it was trained for, the model is as it was trained.
+    // Up to the trained length, the model is unchanged.
     for context in [None, Some(64)] {
         let found = distance(&logits(context), &exact[..64]);
         assert!(found.relative_error > 1e-2, "{found:?}");

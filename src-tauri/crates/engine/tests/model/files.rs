@@ -1,4 +1,4 @@
-//! Files that are not what they say, and files of our own making.
+//! Files that contradict themselves, and files made by the tests.
 
 use std::fs;
 use std::path::Path;
@@ -329,7 +329,7 @@ fn an_inspection_counts_tensors_of_any_declared_size() {
     );
 }
 
-/// A tensor more and a name are nothing that the model needs.
+/// A model needs neither a further tensor nor a name.
 #[test]
 fn what_no_model_needs_does_not_decide() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -1,4 +1,4 @@
-//! What the engine does around the forward pass, in each chat format: over tiny models whose vocabulary has the tokens of the
+//! The engine around the forward pass, in each chat format: over tiny models whose vocabulary has the tokens of the
 //! format. The files lie outside of the repository; the tests are skipped where they are absent.
 
 use std::collections::HashMap;
@@ -103,7 +103,7 @@ impl Format {
     }
 
     fn open(&self) -> Option<Engine> {
-        // Of random weights the likeliest token is often hardly the likeliest.
+        // With random weights, rounding may change the likeliest token.
         let file = self.file()?;
         Some(Engine::load(&file, &exactly(), &mut |_| {}).expect("its weights are there"))
     }

@@ -55,7 +55,7 @@ fn large_model() -> ModelFile {
     ModelFile::from_parts(&header, Arc::new(Zeros(config))).expect("a model")
 }
 
-/// Resident memory of this process in bytes, where the system tells.
+/// Resident memory of this process in bytes, if the system reports it.
 fn resident() -> Option<u64> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     let line = status
@@ -70,7 +70,7 @@ fn a_dropped_model_gives_the_gpus_memory_back_each_time() {
     let Some(options) = on_gpu() else {
         return;
     };
-    // What the driver needs once.
+    // The driver allocates some memory only once.
     drop(open(MODEL, &options));
     let Some(before) = resident() else {
         skip("the system does not tell this process's memory");

@@ -1,4 +1,4 @@
-//! Answers: why they end, what they report, and that they come out the same again.
+//! Answers: reasons to end, statistics, and reproducibility.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -81,7 +81,7 @@ fn an_answer_ends_at_its_limit() {
 
 #[test]
 fn a_full_context_ends_an_answer() {
-    // Whatever this model says, it seldom ends its turn.
+    // This model seldom ends its turn.
     let mut full = 0;
     for seed in 0..20 {
         let (ids, finished) = answer(&mut tiny(Some(16)), &PROMPT, &params(None, seed));

@@ -103,8 +103,8 @@ fn the_tiny_model_gives_its_golden_answers_on_a_gpu() {
     }
 }
 
-/// With keys and values in 8 bits, what the tiny model said stays what it would say: at nearly every place of its answers
-/// the same token is the likeliest.
+/// With keys and values in 8 bits, the tiny model's answers hardly change: at nearly every position of the golden
+/// answers the same token is the likeliest.
 #[test]
 fn a_quantised_cache_hardly_changes_what_the_tiny_model_says() {
     for level in CpuLevel::available() {

@@ -1,5 +1,5 @@
-//! Files that fail while they are read, and files that promise more than any memory holds. What would end the process
-//! runs in a child.
+//! Files that fail while they are read, and files that declare more data than any memory holds. Cases that might end
+//! the process run in a child.
 
 use std::env;
 use std::ffi::OsString;
@@ -21,17 +21,17 @@ mod vocabulary;
 /// Names the file that a child works on.
 const FILE: &str = "GOLDCREST_TEST_HOSTILE_FILE";
 
-/// The file that this process works on, where it is a child.
+/// The file that this process works on, if it is a child.
 fn in_child() -> Option<PathBuf> {
     env::var_os(FILE).map(PathBuf::from)
 }
 
-/// What a child has to say of its file.
+/// Path of a child's result for its file.
 fn said(file: &Path) -> PathBuf {
     file.with_extension("said")
 }
 
-/// Runs a test of this module in a child, with an address space of `megabytes`, and gives what it says.
+/// Runs a test of this module in a child, with an address space of `megabytes`, and returns its result.
 fn child(test: &str, file: &Path, megabytes: Option<u64>) -> String {
     let limit = megabytes.map_or("unlimited".to_owned(), |limit| (limit << 10).to_string());
     let mut arguments = vec![OsString::from("-c")];
@@ -101,7 +101,7 @@ fn sparse(path: &Path, model: &Shape) {
     sparse_with_head(path, model, None);
 }
 
-/// The same, with a head of its own of this many rows and columns.
+/// Like [`sparse`], with a head of its own of this many rows and columns.
 fn sparse_with_head(path: &Path, model: &Shape, head: Option<(usize, usize)>) {
     let gguf = Gguf::open(&fixture("tiny-q8_0.gguf")).expect("the fixture is committed");
     let fields = gguf.keys().filter_map(|key| {
@@ -407,7 +407,7 @@ fn an_untied_head_must_have_the_shape_of_the_vocabulary() {
             "{error}"
         );
     }
-    // One that cannot be read is not taken for none.
+    // A head that cannot be read does not count as a missing one.
     sparse_with_head(&path, &NARROW, Some((525, 64)));
     let file = fs::OpenOptions::new().read(true).write(true).open(&path);
     let file = file.expect("opened");

@@ -23,7 +23,7 @@ fn scale_of(values: &[f32]) -> f32 {
     values.iter().fold(0.0, larger) / -127.0
 }
 
-/// The places of the values that are nearest to 32 values at `scale`, as nibbles.
+/// Indices of the table's values that are nearest to 32 values at `scale`, as nibbles.
 fn nibbles(values: &[f32], scale: f32) -> [u8; 16] {
     let place = |value: f32| {
         let off = |place: &u8| (VALUES[usize::from(*place)] * scale - value).abs();

@@ -9,14 +9,14 @@ use serde::Deserialize;
 
 use crate::skipped::or_skip;
 
-/// What `fixtures/reference.json` holds.
+/// Contents of `fixtures/reference.json`.
 #[derive(Deserialize)]
 pub struct Reference {
     /// The tokens that the logits follow.
     pub tokens: Vec<u32>,
     /// Logits per position.
     pub vocab: usize,
-    /// How far llama.cpp is from the exact logits, by model.
+    /// Distance of llama.cpp from the exact logits, by model.
     pub llama_cpp: std::collections::BTreeMap<String, Distance>,
 }
 
@@ -43,7 +43,7 @@ pub fn exact_logits(model: &str, vocab: usize) -> Vec<Vec<f32>> {
     values.chunks_exact(vocab).map(<[f32]>::to_vec).collect()
 }
 
-/// The CPU, with everything else as users have it.
+/// The CPU, with default options otherwise.
 pub fn on_cpu() -> LoadOptions {
     LoadOptions {
         threads: Some(2),
@@ -51,7 +51,7 @@ pub fn on_cpu() -> LoadOptions {
     }
 }
 
-/// A GPU, software Vulkan if there is no other; where no driver shows any, the test is skipped.
+/// A GPU, software Vulkan if there is no other; `None` if no driver shows any.
 pub fn on_gpu() -> Option<LoadOptions> {
     let devices = Some(gpu::list(true)).filter(|devices| !devices.is_empty());
     or_skip(devices)?;
@@ -80,7 +80,7 @@ pub fn open(model: &str, options: &LoadOptions) -> Engine {
     Engine::open(&path, options, &mut |_| {}).expect("the fixture opens")
 }
 
-/// How far `ours` is from `exact`.
+/// Distance of `ours` from `exact`.
 pub fn distance(ours: &[Vec<f32>], exact: &[Vec<f32>]) -> Distance {
     assert_eq!(ours.len(), exact.len());
     for (ours, exact) in ours.iter().zip(exact) {

@@ -1,4 +1,4 @@
-//! Files of a supported architecture that cannot be chatted with: each is refused by the key that says so.
+//! Files of a supported architecture that are not for chats: each is refused by the key that says so.
 
 use std::sync::Arc;
 

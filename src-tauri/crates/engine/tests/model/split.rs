@@ -1,4 +1,4 @@
-//! Models in several files, as llama.cpp's `gguf-split` writes them, and what goes wrong with those files.
+//! Models in several files, as llama.cpp's `gguf-split` writes them, and damaged sets of such files.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -324,7 +324,7 @@ fn parts_that_were_joined_by_cat_are_named_as_that() {
     }
 }
 
-/// A file that is named like a part and is none opens alone, and leads to no other file.
+/// A whole model that is named like a part opens alone, without other files.
 #[test]
 fn a_name_alone_makes_no_part() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -1,9 +1,9 @@
-//! What stands in a prompt for the answers before: their ids, their text, and the opening of the next.
+//! Earlier answers in a prompt: their ids, their text, and the opening of the next one.
 
 use super::*;
 
-/// Ids as a model might generate them, ends of turns aside: any bytes, any cut between tokens. Where the prompt has
-/// opened the thinking, they do not.
+/// Ids as a model might generate them: any bytes, any cut between tokens, no ends of turns inside. They do not open the
+/// thinking if the prompt has done so.
 fn answer_ids(
     random: &mut Random,
     tokenizer: &Tokenizer,
@@ -180,7 +180,7 @@ const ABOUT_TAGS: [(&str, Option<&str>, &str, Part); 7] = [
         "Yes",
         Part::Answer,
     ),
-    // Where the prompt has opened the thinking.
+    // If the prompt has opened the thinking.
     (
         "Is `<think> meant?\n</think>\nYes, </think> too",
         Some("Is `<think> meant?"),

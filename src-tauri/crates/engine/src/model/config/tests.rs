@@ -89,7 +89,7 @@ fn tensors(architecture: &Architecture) -> Vec<(&'static str, &'static [usize], 
     all
 }
 
-/// Reason to refuse a header; `None` where the model may be loaded.
+/// Reason to refuse a header; `None` if the model may be loaded.
 fn problem(gguf: &Gguf) -> Option<String> {
     match Config::from_gguf(gguf) {
         Ok(config) => weights::check(gguf, &config)
@@ -200,7 +200,7 @@ fn a_tensor_that_is_missing_or_misshapen_is_named() {
             assert!(found.is_some_and(|found| found.contains(name)), "{name}");
         }
     }
-    // Biases are optional for Llama, but not some of them.
+    // Llama's biases are optional, but come all or none.
     let without: Vec<_> = tensors(&LLAMA)
         .into_iter()
         .filter(|(name, ..)| !name.ends_with(".bias"))

@@ -17,7 +17,7 @@ use crate::model::error::DeviceError;
 /// Uploads every tensor; `progress` is called with the fraction that is done.
 ///
 /// # Errors
-/// When a tensor is missing or misshapen, or the device rejects it.
+/// Fails if a tensor is missing or misshapen, or the device rejects it.
 pub fn load<D: DeviceMemory>(
     memory: &D,
     source: &dyn WeightSource,
@@ -33,7 +33,7 @@ pub fn load<D: DeviceMemory>(
 /// Uploads the embedding and the first layers, without an output head.
 ///
 /// # Errors
-/// As [`load`].
+/// Same as [`load`].
 pub fn load_first_layers<D: DeviceMemory>(
     memory: &D,
     source: &dyn WeightSource,
@@ -53,7 +53,7 @@ pub fn load_first_layers<D: DeviceMemory>(
 /// Uploads the head and as many of the last layers as fit.
 ///
 /// # Errors
-/// As [`load`], and when not a single layer fits.
+/// Same as [`load`]; also fails if not a single layer fits.
 pub fn load_last_layers<D: DeviceMemory>(
     memory: &D,
     source: &dyn WeightSource,

@@ -1,4 +1,4 @@
-//! Answers of a model that is made up: which of its tokens come through, and what ends it.
+//! Answers of a scripted model: the tokens that are passed on, and the reason of the end.
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -29,7 +29,7 @@ fn generate(text: &str, params: &GenerateParams) -> (Generated, Finished) {
     generate_after(&prompt, tokenizer.encode(text, true), params)
 }
 
-/// The same after a prompt, with the likeliest ids.
+/// [`generate`] after a prompt, given the likeliest ids.
 fn generate_after(
     prompt: &Prompt,
     says: Vec<u32>,
@@ -38,7 +38,7 @@ fn generate_after(
     generate_with(prompt, says, params, &AtomicBool::new(false))
 }
 
-/// The same with a flag that asks for the answer.
+/// [`generate_after`] with a flag that ends the thinking.
 fn generate_with(
     prompt: &Prompt,
     says: Vec<u32>,
@@ -126,7 +126,7 @@ fn tags_still_come() {
 
 #[test]
 fn every_end_of_a_turn_ends_the_answer() {
-    // The first is the one that the file names.
+    // The first one is in the file's metadata.
     for end in ["<|im_end|>", "<|end_of_text|>"] {
         for lookup in [false, true] {
             let (generated, finished) = generate(&format!("ab{end}cd"), &params(0.0, lookup));
@@ -210,7 +210,7 @@ enum Where {
     Device,
 }
 
-/// What a model says that thinks until its thinking is ended, with a sentence of text then.
+/// Generates with a model that thinks until its thinking is ended, and then writes one sentence.
 fn thinks_on(sampler: Where, answer_now: usize, params: &GenerateParams) -> (Generated, Finished) {
     let tokenizer = tokenizer();
     let prompt = Prompt::of_ids(tokenizer.encode("abc abc abc", true));
@@ -221,7 +221,7 @@ fn thinks_on(sampler: Where, answer_now: usize, params: &GenerateParams) -> (Gen
     let logits = move |tokens: &[u32]| {
         let mut logits = vec![0.0; vocab];
         let said = &tokens[begin..];
-        // After the end it would think again, if it could.
+        // After the end it would start to think again.
         logits[think as usize] = if said.is_empty() || said.contains(&close) {
             90.0
         } else {

@@ -69,8 +69,8 @@ fn the_filters_keep_what_sorting_everything_would_keep() {
             .iter()
             .map(|candidate| candidate.id)
             .collect();
-        // The last of the nucleus may fall to either side of the bound by rounding; where the bound lies exactly,
-        // the next test says.
+        // The last token of the nucleus may fall to either side of the bound by rounding; the next test checks exact
+        // bounds.
         let shorter = kept.len().min(expected.len());
         assert!(kept.len().max(expected.len()) <= shorter + 1, "case {case}");
         assert!(shorter >= 1, "case {case}: nothing to compare");
@@ -78,7 +78,7 @@ fn the_filters_keep_what_sorting_everything_would_keep() {
     }
 }
 
-/// Logits whose weights are exactly ⅛, ½, ⅛ and ¼ of the whole, and of many others that are none.
+/// Logits with the weights ⅛, ½, ⅛ and ¼, exactly, and many others with none.
 fn exact() -> Vec<f32> {
     let mut logits = vec![-200.0; 50];
     for (at, halvings) in [(3, 2.0), (11, 0.0), (20, 2.0), (40, 1.0)] {
@@ -87,7 +87,7 @@ fn exact() -> Vec<f32> {
     logits
 }
 
-/// Ids that are kept, the likeliest first where a filter sorts them.
+/// Ids that are kept, the likeliest first if a filter sorts them.
 fn kept(sampling: Sampling) -> Vec<u32> {
     let mut sampler = Sampler::new(sampling, 1);
     sampler.sample(&mut exact(), &[]);
@@ -120,7 +120,7 @@ fn filters_keep_exactly_what_reaches_their_bounds() {
     for (top_k, expected) in [
         (1, &[11][..]),
         (2, &[11, 40]),
-        // Of two equal ones the first.
+        // The first of two equal ones.
         (3, &[11, 40, 3]),
         (4, &[11, 40, 3, 20]),
         (0, &[3, 11, 20, 40]),
@@ -144,7 +144,7 @@ fn filters_keep_exactly_what_reaches_their_bounds() {
         };
         assert_eq!(kept(sampling), expected, "min_p {min_p}");
     }
-    // Together: the nucleus is measured against what top-k has left, min-p drops from it.
+    // Together: the nucleus is a share of the tokens that top-k leaves, and min-p drops from it.
     let sampling = Sampling {
         top_k: 2,
         top_p: 0.6,
@@ -211,7 +211,7 @@ fn suppressed_tokens_are_never_chosen() {
             let found = sampler().sample_with(&mut exact(), &[], u);
             assert!([3, 20].contains(&found), "{found} at {temperature}");
         }
-        // Not even where no logit is a number.
+        // Not even if no logit is a number.
         for nothing in [f32::NAN, f32::NEG_INFINITY] {
             let sampler = Sampler::new(sampling.clone(), 1).with_suppressed(&[0, 1, 3]);
             assert_eq!({ sampler }.sample(&mut [nothing; 5], &[]), 2);
@@ -219,7 +219,7 @@ fn suppressed_tokens_are_never_chosen() {
     }
 }
 
-/// At such a temperature 1/T is beyond what an f32 holds.
+/// 1/T overflows an f32 at such a temperature.
 #[test]
 fn hardly_any_temperature_is_none() {
     for temperature in [0.0, -1.0, 1e-45, 1e-39, 9e-4, f32::NAN] {

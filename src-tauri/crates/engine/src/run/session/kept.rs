@@ -1,4 +1,4 @@
-//! Sequences beside the current one: in memory, and as blocks that outlive the session.
+//! Other sequences than the current one: parked in memory, and as blocks that outlive the session.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,22 +10,23 @@ use crate::model::kv_cache::KvCache;
 use crate::run::kv_blocks::KvBlocks;
 use crate::run::sequence::{ParkedSequence, ReadBehind, Sequence};
 
-/// Tokens that are evaluated again rather than kept in a sequence of their own.
+/// Largest number of tokens that is not worth parking: these are evaluated again.
 const NEGLIGIBLE: usize = 64;
 
 impl Session {
-    /// Tokens of a block that is kept, whole segments; `None` where the host's memory does not have the cache.
+    /// Tokens of a stored block, whole segments; `None` if the cache is not in host memory.
     pub fn block(&mut self) -> Option<usize> {
         let model = self.model.as_mut()?;
         model.kv_cache()?;
         Some(model.block().max(KvCache::SEGMENT))
     }
 
-    /// Makes the sequence current that shares most with `prompt`, and adds what `blocks` hold of the rest. The sequence
-    /// before stays in memory, as far as there is room. From now on the current one is of the conversation `label`.
+    /// Switches to the sequence with the longest common prefix with `prompt`, and restores more of the prompt from
+    /// `blocks`. The previous sequence is parked, if there is room. The current one belongs to the conversation `label`
+    /// from now on.
     ///
-    /// `progress` is called with the number of leading tokens that are taken up, block by block. When cancelled, the rest
-    /// is left out. `settled`: see [`Session::prefill`].
+    /// `progress` is called with the number of restored leading tokens, block by block. When cancelled, the rest is
+    /// left out. For `settled` see [`Session::prefill`].
     pub fn resume(
         &mut self,
         prompt: &[u32],
@@ -36,7 +37,7 @@ impl Session {
         progress: &mut dyn FnMut(usize),
     ) {
         self.select(prompt);
-        // What another conversation has behind the common tokens is not this one's.
+        // Tokens of another conversation behind the common prefix do not belong to this one.
         let common = self.sequence.common(prompt);
         self.truncate(common);
         if self.sequence.label != label {
@@ -48,7 +49,7 @@ impl Session {
         }
     }
 
-    /// Makes the sequence current that shares most with `prompt`.
+    /// Switches to the sequence with the longest common prefix with `prompt`.
     pub(super) fn select(&mut self, prompt: &[u32]) {
         if self.cached != self.sequence.tokens.len() || self.block().is_none() {
             return;
@@ -68,7 +69,7 @@ impl Session {
         }
     }
 
-    /// Makes a parked sequence current.
+    /// Switches to a parked sequence.
     fn switch_to(&mut self, at: usize) {
         let ParkedSequence { sequence, cache } = self.parked.take(at);
         let before = std::mem::replace(&mut self.sequence, sequence);
@@ -89,7 +90,7 @@ impl Session {
         }
     }
 
-    /// Whether nothing is lost when the parked sequence at `at` becomes the current one.
+    /// Returns true if switching to the parked sequence at `at` loses nothing.
     fn can_park_for(&self, at: usize) -> bool {
         let next = self.parked.bytes_of(at);
         let others = self.parked.bytes() - next;
@@ -97,15 +98,15 @@ impl Session {
         !self.sequence.has_draft() && others + self.kv_bytes() as u64 <= room
     }
 
-    /// Number of leading tokens of a prompt that a cold run evaluates in whole blocks from the start on, without the last
-    /// token, which is always evaluated for its logits.
+    /// Number of leading tokens of a prompt that a cold run evaluates in whole blocks, without the last token, which is
+    /// always evaluated for its logits.
     fn whole_blocks(&mut self, len: usize, settled: usize) -> usize {
         self.block()
             .map_or(0, |block| restorable(len, settled, block))
     }
 
-    /// Continues the current sequence, which a prompt goes on from, by blocks of `whole`, its whole blocks. Positions in
-    /// memory that are not canonical are replaced, so that the result is that of a cold run.
+    /// Extends the current sequence, a prefix of the prompt, with stored blocks of `whole`, the prompt's whole blocks.
+    /// Positions in memory that are not canonical are replaced, so that the result is that of a cold run.
     fn restore(
         &mut self,
         whole: &[u32],
@@ -153,12 +154,12 @@ impl Session {
         tracing::debug!(restored, common, "KV cache restored");
     }
 
-    /// Does one step of keeping all sequences as `blocks`: stores a block, or evaluates one as a cold run does, where it
-    /// was decoded and `evaluates` says so. False when nothing is left to do, or `blocks` take nothing now. A step that is
-    /// cancelled changes nothing.
+    /// Does one step of storing all sequences as `blocks`: stores a block, or evaluates one as a cold run does, if it
+    /// was decoded and `evaluates` is set. False if nothing is left to do, or `blocks` takes nothing now. A cancelled
+    /// step changes nothing.
     ///
     /// # Errors
-    /// When the device fails.
+    /// Returns the device's error.
     pub fn keep(
         &mut self,
         blocks: &mut dyn KvBlocks,
@@ -197,12 +198,12 @@ impl Session {
         Ok(true)
     }
 
-    /// Evaluates a block of a prompt that is not sent yet, as a cold run does; its first `settled` tokens are of the
-    /// conversation, those behind them of a draft. The last block of the conversation may be a part of one. False when
-    /// cancelled, or no whole block is left. What is cancelled, or of a draft that changes, costs nothing.
+    /// Evaluates a block of a prompt that is not sent yet, as a cold run does; its first `settled` tokens belong to the
+    /// conversation, the rest to a draft. The last block of the conversation may be partial. False if cancelled, or no
+    /// whole block is left. Cancelling it, or changing the draft, discards nothing else.
     ///
     /// # Errors
-    /// When the device fails.
+    /// Returns the device's error.
     pub fn read_ahead(
         &mut self,
         prompt: &[u32],
@@ -225,8 +226,8 @@ impl Session {
         Ok(more)
     }
 
-    /// Evaluates what comes next of a prompt whose passes end at `split`: the rest of the conversation behind its whole
-    /// blocks, then a block of the draft. False when cancelled, or no whole block is left.
+    /// Evaluates the next part of a prompt whose passes end at `split`: the rest of the conversation behind its whole
+    /// blocks, then a block of the draft. False if cancelled, or no whole block is left.
     fn read_behind(
         &mut self,
         prompt: &[u32],
@@ -255,8 +256,8 @@ impl Session {
         Ok(true)
     }
 
-    /// Evaluates the block of `prompt` behind the canonical positions, which are the same there. Where that is cancelled
-    /// or fails, the sequence is as before.
+    /// Evaluates the block of `prompt` behind the canonical positions in common with it. If it is cancelled or fails,
+    /// the sequence is unchanged.
     fn canonicalise(
         &mut self,
         prompt: &[u32],
@@ -274,8 +275,8 @@ impl Session {
         Ok(pass)
     }
 
-    /// Evaluates the positions `span` of `prompt`, whatever is there; behind whole segments, what the sequence has in common
-    /// with the prompt stays. Where that is cancelled or fails, the sequence is as before.
+    /// Evaluates the positions `span` of `prompt`, whatever the cache holds there; behind whole segments, the positions
+    /// in common with the prompt stay. If it is cancelled or fails, the sequence is unchanged.
     fn evaluate_again(
         &mut self,
         prompt: &[u32],
@@ -313,7 +314,7 @@ impl Session {
         Ok(Pass::Complete)
     }
 
-    /// The passes of a cold run over a block, or the rest of a conversation, that begins at `start`.
+    /// Runs the passes of a cold run over a block, or the rest of a conversation, that begins at `start`.
     fn evaluate_canonical(
         &mut self,
         start: usize,

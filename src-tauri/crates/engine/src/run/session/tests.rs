@@ -1,4 +1,4 @@
-//! Whatever way tokens came into the cache, the logits are those of a cold run.
+//! Logits equal those of a cold run, however the tokens came into the cache.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -52,7 +52,7 @@ fn exact(chunk: usize) -> Session {
 /// Makes a session with this number of tokens per pass.
 type Make = fn(usize) -> Session;
 
-/// Every backend of ours that works here, the CPU with every kind of cache, and how far apart two ways may be on it.
+/// Every backend that works here, the CPU with every kind of cache, and the tolerance between two ways on it.
 fn backends() -> Vec<(Make, f64)> {
     let mut all: Vec<(Make, f64)> = vec![
         (|chunk| integers(KvType::F32, chunk), ROUNDING),
@@ -85,7 +85,7 @@ fn gpu_session(options: gpu::Options, chunk: usize) -> Session {
     Session::new(Box::new(model.expect("it takes the model")))
 }
 
-/// The first fit_layers on the CPU, the others on the GPU.
+/// The first layers on the CPU, the others on the GPU.
 fn on_both(chunk: usize) -> Session {
     let options = gpu::Options {
         kv: KvType::F16,
@@ -124,7 +124,7 @@ fn split<E: Executor>(
     Split::new(first.expect("room for it"), last)
 }
 
-/// As the CPU computes when it is exact.
+/// GPU options that compute like the exact CPU.
 const EXACT: gpu::Options = gpu::Options {
     kv: KvType::F32,
     floats: true,
@@ -166,11 +166,11 @@ fn assert_close(ours: &[f32], theirs: &[f32], bound: f64) {
     assert!(relative <= bound, "{relative} apart");
 }
 
-/// Sums in another order round differently, and activations that are rounded to 8 bits amplify that on random weights.
-/// What comes out wrong, a position or a block say, is around 1 apart; see also the test in exact arithmetic.
+/// Tolerance of sums in another order, which round differently; activations rounded to 8 bits amplify that on random
+/// weights. A wrong position or block gives a difference around 1; see also the test in exact arithmetic.
 const ROUNDING: f64 = 0.05;
-/// A matrix unit reads a prompt in bf16, where single tokens meet 8-bit integers: all of their rounding is the
-/// difference.
+/// Tolerance of a matrix unit, which reads a prompt in bf16, while single tokens use 8-bit integers: the difference is
+/// their whole rounding error.
 const TILES: f64 = 0.08;
 
 #[test]
@@ -322,7 +322,7 @@ fn in_f32_a_split_model_agrees_with_the_cpu() {
     let Some(device) = device() else { return };
     let prompt = tokens(12, 80);
     let all = exact(512).all_logits(&prompt).expect("no failure");
-    // One of five fit_layers on the GPU or all but one, with kernels for one, a few and many tokens.
+    // One of five layers on the GPU, or all but one, with kernels for one, a few and many tokens.
     for (fit_layers, chunk) in [(4, 1), (1, 7), (2, 512), (3, 512)] {
         let split = split(device.clone(), Cpu::exact(2), EXACT, chunk, fit_layers);
         let mut session = Session::new(Box::new(split));
@@ -413,7 +413,7 @@ fn a_gpu_that_fails_during_an_answer_fails_over_to_the_cpu() {
         }
         ids
     };
-    // Exactly on both, so that both say the same.
+    // Exact arithmetic on both, so that both give the same answer.
     let expected = answer(&mut gpu_session(EXACT, 64));
     let (gguf, config) = tiny();
     for (index, submits_left) in [1, 3, 8, 11, 16].into_iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Drafts against a search of the whole text, what is learned of machines and texts, and answers with and without.
+//! Drafts against a search of the whole text, measured costs and acceptance rates, and answers with and without drafts.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -128,7 +128,7 @@ fn costs_are_recent_minima() {
     costs.record(8, 40.0);
     costs.record(8, 1.5);
     assert!((1.4..1.5).contains(&costs.ratio(2)), "{}", costs.ratio(2));
-    // And now it has become slower for good.
+    // The machine has become slower for good.
     for _ in 0..100 {
         costs.record(1, 2.0);
         costs.record(8, 8.0);
@@ -136,7 +136,7 @@ fn costs_are_recent_minima() {
     assert!((costs.ratio(2) - 4.0).abs() < 0.1, "{}", costs.ratio(2));
 }
 
-/// Thousandths of a pass that a script takes, its prompt left out; and tokens drafted.
+/// Cost of a script in thousandths of a pass, without its prompt, and the number of drafted tokens.
 fn write_out(script: &Script, machine: Machine, drafter: bool) -> (usize, usize) {
     let time = Arc::new(AtomicUsize::new(0));
     let mut session = scripted(|_| vec![0.0], machine, &time, &Arc::default());
@@ -201,7 +201,7 @@ fn rejected_drafts_cost_no_more_than_the_budget() {
     }
 }
 
-/// A session whose clock goes by what passes take on `machine`.
+/// A session whose clock follows the costs of passes on `machine`.
 fn scripted(
     logits: impl Fn(&[u32]) -> Vec<f32> + Send + 'static,
     machine: Machine,
@@ -223,7 +223,7 @@ struct Answer {
     ids: Vec<u32>,
     finished: Finished,
     passes: usize,
-    /// What the cache holds afterwards.
+    /// Contents of the cache afterwards.
     cached: Vec<u32>,
 }
 

@@ -143,7 +143,7 @@ impl<'a> Guard<'a> {
         matches!(c, MARK | PLACEHOLDER | END) || self.specials.starts().binary_search(&c).is_ok()
     }
 
-    /// With a mark before each character that could end a special token, and after each that `marks` names.
+    /// Marks `text` before each character that could end a special token, and after each that `marks` accepts.
     fn marked(&self, text: &str, marks: impl Fn(char) -> bool) -> String {
         let mut out = String::with_capacity(text.len());
         for c in text.chars() {

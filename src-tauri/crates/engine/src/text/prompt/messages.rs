@@ -1,4 +1,4 @@
-//! Prompts message by message, so that one more message does not cost all of them again.
+//! Encoding of a prompt message by message, so that one more message does not encode all others again.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::text::template::ChatTemplate;
 use crate::text::think::{self, PartTracker};
 use crate::text::tokenizer::Tokenizer;
 
-/// Encodes messages as they stand in a prompt. Clones share the tokenizer, and any thread may use one.
+/// Encodes messages as they appear in a prompt. Clones share the tokenizer, and any thread may use one.
 #[derive(Clone)]
 pub struct MessageEncoder {
     template: Arc<ChatTemplate>,
@@ -20,7 +20,7 @@ pub struct MessageEncoder {
 }
 
 impl MessageEncoder {
-    /// With the template and the tokenizer of a model.
+    /// Makes an encoder with the template and the tokenizer of a model.
     #[must_use]
     pub fn new(template: Arc<ChatTemplate>, tokenizer: Arc<Tokenizer>) -> Self {
         Self {
@@ -29,10 +29,11 @@ impl MessageEncoder {
         }
     }
 
-    /// What the template writes around the messages of `conversation`, whatever they are. Renders one short prompt.
+    /// Returns the text that the template writes around the messages of `conversation`, whatever their content. Renders
+    /// one short prompt.
     ///
     /// # Errors
-    /// When the template rejects it, or leaves a message out.
+    /// Fails if the template rejects it, or leaves a message out.
     pub fn frame(&self, conversation: &Conversation) -> Result<PromptFrame, PromptError> {
         const ROLES: [Role; 3] = [Role::User, Role::Assistant, Role::User];
         let probe = Conversation {
@@ -42,7 +43,7 @@ impl MessageEncoder {
         let draft = self.draft(&probe);
         let mut context = draft.context(&BTreeSet::new());
         if let Some(messages) = context["messages"].as_array_mut() {
-            // The instructions may stand before them.
+            // The instructions may come before them.
             let first = messages.len() - ROLES.len();
             for (at, message) in messages[first..].iter_mut().enumerate() {
                 message["content"] = Guard::placeholder(at).into();
@@ -129,7 +130,7 @@ impl MessageEncoder {
     fn thinking_of(&self, ids: &[u32]) -> usize {
         let mut parts = PartTracker::new(&self.tokenizer, Part::Answer, false);
         let parts = ids.iter().map(|id| parts.part(*id));
-        // Of control tokens an answer has only the tags.
+        // The only control tokens of an answer are the tags.
         parts.filter(|part| *part != Part::Answer).count()
     }
 
@@ -152,8 +153,8 @@ impl MessageEncoder {
 
 static NEVER: AtomicBool = AtomicBool::new(false);
 
-/// What stands between two messages: text that is encoded with the first one, where there is one, what lies between, and
-/// text that is encoded with the second.
+/// Splits the structure between two messages: text that is encoded with the first one, if there is one, special tokens,
+/// and text that is encoded with the second.
 fn split(segments: &[Segment], behind_message: bool) -> (String, &[Segment], String) {
     let mut rest = segments;
     let mut after = String::new();

@@ -15,7 +15,7 @@
 //! | Qwen 2.5 | as ChatML | `<\|im_start\|>` | qwen2 |
 //! | ChatML | `<\|im_start\|>`, `<\|im_end\|>` | `<\|im_start\|>` | any |
 //!
-//! In every step the vocabulary must have the special tokens of the format. A model for which none is left does not open.
+//! Every step requires that the vocabulary has the special tokens of the format. A model without a format does not open.
 
 use super::published::protocol_of;
 use super::{CHAT_ML, LLAMA_3, Protocol, QWEN_2, QWEN_3, QWEN_3_INSTRUCT, SMOLLM3_CHAT};
@@ -57,7 +57,7 @@ const FORMATS: [(&Protocol, Option<&Architecture>); 6] = [
 ];
 
 impl ChosenProtocol {
-    /// The format of a model with this template; `None` where the vocabulary has the tokens of no format.
+    /// The format of a model with this template; `None` if the vocabulary has the tokens of no format.
     pub(crate) fn of_model(
         template: Option<&str>,
         architecture: &Architecture,
@@ -96,7 +96,7 @@ impl ChosenProtocol {
 }
 
 impl std::fmt::Display for ChosenProtocol {
-    /// Writes the name of the format, and what is uncertain about it.
+    /// Writes the name of the format, with any uncertainty about it.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.protocol.name)?;
         f.write_str(match self.basis {

@@ -59,7 +59,7 @@ pub(super) fn protocol_of(source: &str) -> Option<(&'static Protocol, bool)> {
     Some((found.1, found.2))
 }
 
-/// In lower-case hexadecimal digits.
+/// SHA-256 in lower-case hexadecimal digits.
 fn sha256(source: &str) -> String {
     let digest = Sha256::digest(source.trim_end());
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
@@ -69,7 +69,7 @@ fn sha256(source: &str) -> String {
 mod tests {
     use super::*;
 
-    /// When this fails because the tiny model's template has changed: put its new hash into the table.
+    /// If the tiny model's template has changed, put its new hash into the table.
     #[test]
     fn the_tiny_models_template_is_known() {
         let source = include_str!("../../../tests/fixtures/tiny-smollm3.jinja");

@@ -1,6 +1,6 @@
-//! Why a chat template cannot be used.
+//! Errors of chat templates.
 
-/// Why a template cannot be used; lines count from 1.
+/// Error of a template; lines count from 1.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TemplateError {
     /// The source is not a Jinja template.

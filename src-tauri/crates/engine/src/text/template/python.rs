@@ -39,7 +39,7 @@ pub(super) fn str_of(value: &Value) -> Result<String, Error> {
     Ok(out)
 }
 
-/// `room` is the nesting that is left.
+/// Writes Python's `repr(value)`; `room` is the nesting that is left.
 fn repr(value: &Value, room: usize, out: &mut String) -> Result<(), Error> {
     let deeper = || room.checked_sub(1).ok_or_else(too_deep);
     match value.kind() {
@@ -131,8 +131,8 @@ fn push_escape(code: u32, out: &mut String) {
     });
 }
 
-/// Python's `str.isprintable`, and the marks that a prompt's content carries. Rust keeps the same table behind `escape_debug`, which escapes a
-/// combining mark only at the start of a string.
+/// Python's `str.isprintable`, extended by the marks of a prompt's content. Rust keeps the same table behind
+/// `escape_debug`, which escapes a combining mark only at the start of a string.
 fn is_printable(c: char) -> bool {
     match c {
         ' '..='~' | '\u{fdd0}'..='\u{fdd2}' => true,

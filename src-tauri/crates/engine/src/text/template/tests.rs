@@ -295,7 +295,7 @@ fn values_without_end_and_fields_without_bounds_are_errors() {
             "{source}: {rendered:?}"
         );
     }
-    // As deep and as wide as values and fields are.
+    // Nesting and width near the limits.
     let mut nested = json!(1);
     for _ in 0..60 {
         nested = json!([nested]);

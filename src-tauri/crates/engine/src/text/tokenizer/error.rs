@@ -1,8 +1,8 @@
-//! Why a file's tokenizer cannot be used.
+//! Errors of a file's tokenizer.
 
 use super::split::WordSplit;
 
-/// Why a file's tokenizer cannot be used.
+/// Error of a file's tokenizer.
 #[derive(Debug, thiserror::Error)]
 pub enum TokenizerError {
     /// No vocabulary.

@@ -6,7 +6,7 @@ use super::vocabulary::{TokenType, Vocabulary};
 /// The bytes of every token, end to end.
 pub(super) struct Pieces {
     bytes: Vec<u8>,
-    /// Where each token's bytes end; they begin where the previous token's end.
+    /// End of each token's bytes; they begin at the end of the previous token.
     ends: Vec<usize>,
 }
 

@@ -12,7 +12,7 @@ pub(crate) struct Specials {
     texts: Vec<String>,
     /// Characters that begin a special token's text.
     starts: Vec<char>,
-    /// Characters that end one.
+    /// Characters that end a special token's text.
     ends: Vec<char>,
     control: HashSet<u32>,
 }
@@ -76,12 +76,12 @@ impl Specials {
         &self.ends
     }
 
-    /// Whether `text` is part of a special token's text.
+    /// Returns true if `text` is part of a special token's text.
     pub(crate) fn contain(&self, text: &str) -> bool {
         self.texts.iter().any(|special| special.contains(text))
     }
 
-    /// The first special token in `text`, the longest where several begin.
+    /// The first special token in `text`, the longest if several begin there.
     pub(crate) fn find(&self, text: &str) -> Option<(Range<usize>, u32)> {
         text.match_indices(|c| self.starts.binary_search(&c).is_ok())
             .find_map(|(at, _)| {

@@ -8,10 +8,10 @@ pub(super) struct WordSplit {
     /// Regular expressions, each applied to the words that the one before made. Sources: the published `tokenizer.json`
     /// files, llama.cpp's `llm_tokenizer_bpe`.
     pub(super) patterns: &'static [&'static str],
-    /// A word that is a token becomes that token, without merges.
+    /// True if a word that is a token becomes that token, without merges.
     pub(super) ignore_merges: bool,
-    /// A run of white space ends with its last line break. Otherwise all of it but the last character is a word, and
-    /// whether the last one belongs to it depends on what follows.
+    /// True if a run of white space ends with its last line break. Otherwise all of it but the last character is a
+    /// word, and the last one joins the next word depending on the text that follows.
     pub(super) line_break_ends_word: bool,
 }
 
@@ -61,8 +61,8 @@ impl WordSplit {
         SPLITS.into_iter().find(|split| split.names.contains(&name))
     }
 
-    /// The pre-tokeniser of a `tokenizer.json` whose texts `mentions` finds; `splits_digits`: each digit is a word. Its
-    /// `ByteLevel` has GPT-2's split, which a `Split` takes the place of.
+    /// The pre-tokeniser of a `tokenizer.json`, whose texts `mentions` searches; `splits_digits` is set if each digit
+    /// is a word. A `Split` replaces GPT-2's split of the `ByteLevel`.
     pub(super) fn mentioned(
         mentions: impl Fn(&str) -> bool,
         splits_digits: bool,

@@ -4,12 +4,12 @@
 
 use super::split::WordSplit;
 
-/// Bytes of a chunk, where the text has boundaries at that distance.
+/// Bytes of a chunk, if the text has boundaries at that distance.
 pub(super) const CHUNK_BYTES: usize = 64 << 10;
 /// The most bytes of any chunk.
 pub(super) const MAX_CHUNK_BYTES: usize = 4 * CHUNK_BYTES;
 
-/// Chunks of `text` of at most `size` bytes, or up to `longest`, where it has no boundaries at that distance.
+/// Chunks of `text` of at most `size` bytes, or up to `longest` if it has no boundaries at that distance.
 pub(super) fn chunks<'a>(
     text: &'a str,
     split: &'static WordSplit,
@@ -38,12 +38,13 @@ fn length(text: &str, split: &WordSplit, size: usize, longest: usize) -> usize {
     boundary.unwrap_or_else(|| text.floor_char_boundary(longest))
 }
 
-/// Whether the pre-tokeniser certainly has a word boundary at byte `at` of `text`.
+/// Returns true if the pre-tokeniser certainly has a word boundary at byte `at` of `text`.
 ///
-/// Properties of every [`WordSplit`]: no word has a letter before something else, and whether a run of letters ends does not depend on what
-/// follows; no word has a space but at its start or among white space; no word continues after a line break but with white
-/// space, and a line break ends the run of white space before it, by some of them only where it is all of that run.
-/// Characters whose class as letter or white space differs between Unicode versions are not used.
+/// Properties of every [`WordSplit`]: no word has a letter before another character, and the end of a run of letters
+/// does not depend on the text that follows; a word has a space only at its start or among white space; a word
+/// continues after a line break only with white space, and a line break ends the run of white space before it, in some
+/// splits only if it is all of that run. Characters whose class as letter or white space differs between Unicode
+/// versions are not used.
 fn is_boundary(text: &str, split: &WordSplit, at: usize) -> bool {
     let (Some(before), Some(after)) = (text.get(..at), text.get(at..)) else {
         return false;
@@ -61,7 +62,7 @@ fn is_boundary(text: &str, split: &WordSplit, at: usize) -> bool {
             && (split.line_break_ends_word || is_alone(before))
 }
 
-/// Returns whether the line break that ends `text` follows a visible character.
+/// Returns true if the line break that ends `text` follows a visible character.
 fn is_alone(text: &str) -> bool {
     let before = text
         .strip_suffix('\n')

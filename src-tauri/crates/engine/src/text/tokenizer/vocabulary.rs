@@ -47,7 +47,7 @@ pub(super) struct Vocabulary {
     pub(super) types: Vec<TokenType>,
     pub(super) merges: Vec<(String, String)>,
     pub(super) split: &'static WordSplit,
-    /// A word that is a token becomes that token, without merges.
+    /// True if a word that is a token becomes that token, without merges.
     pub(super) ignore_merges: bool,
     pub(super) bos: Option<u32>,
     pub(super) eos: Option<u32>,
@@ -312,7 +312,7 @@ fn merge_pairs<'a>(
         .collect()
 }
 
-/// Whether `json` has the string `text` at any depth.
+/// Returns true if `json` has the string `text` at any depth.
 fn mentions(json: &serde_json::Value, text: &str) -> bool {
     match json {
         serde_json::Value::String(found) => found == text,

@@ -1,4 +1,4 @@
-//! Vocabularies that promise more than any model has, and texts that are longer than any context.
+//! Vocabularies larger than that of any model, and texts longer than any context.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -11,7 +11,7 @@ use super::{child, in_child, said};
 use crate::files::altered;
 use crate::reference::fixture;
 
-/// Says why the file of this process is refused, where it is a child.
+/// Writes the reason that the file of this process is refused; false if it is not a child.
 fn refused_in_child() -> bool {
     let Some(path) = in_child() else {
         return false;
@@ -23,7 +23,7 @@ fn refused_in_child() -> bool {
 
 const TOKENS: &str = "tokenizer.ggml.tokens";
 
-/// A file with `count` empty texts for a vocabulary, each eight bytes that take no room on a disk.
+/// A file with a vocabulary of `count` empty texts, each eight bytes that take no room on a disk.
 fn empty_texts(path: &Path, count: u64, key: &str) {
     let fields = [
         ("general.architecture", Field::String("smollm3".to_owned())),
@@ -46,7 +46,7 @@ fn empty_texts(path: &Path, count: u64, key: &str) {
         (key.as_str(), field)
     });
     let eps = ("smollm3.attention.layer_norm_rms_epsilon", Field::F32(1e-6));
-    // Without a token there is no vocabulary whose size could be known.
+    // Without a token the size of the vocabulary is unknown.
     let token = (key != TOKENS).then(|| (TOKENS, Field::Strings(vec!["a".to_owned()])));
     let texts = (key, Field::Strings(Vec::new()));
     let fields: Vec<_> = fields

@@ -1,4 +1,4 @@
-//! What is taken up from memory or from blocks gives the logits of a cold run, bit for bit.
+//! Sequences restored from memory or from blocks give the logits of a cold run, bit for bit.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -24,7 +24,7 @@ struct Kept {
     blocks: HashMap<Vec<u32>, Vec<u8>>,
     labels: Vec<(u64, usize)>,
     full: bool,
-    /// A conversation of which nothing is kept.
+    /// A conversation that is not stored.
     secret: Option<u64>,
 }
 
@@ -103,7 +103,7 @@ fn read(session: &mut Session, prompt: &[u32]) -> (Vec<f32>, usize) {
     read_after(session, prompt, 0)
 }
 
-/// As [`read`], of a prompt whose first `settled` tokens are of the conversation.
+/// Reads a prompt like [`read`]; its first `settled` tokens belong to the conversation.
 fn read_after(session: &mut Session, prompt: &[u32], settled: usize) -> (Vec<f32>, usize) {
     let mut cached = None;
     let pass = session.prefill(prompt, settled, &NEVER, &mut |done| {
@@ -114,7 +114,7 @@ fn read_after(session: &mut Session, prompt: &[u32], settled: usize) -> (Vec<f32
     (session.logits(0).to_vec(), cached.expect("progress"))
 }
 
-/// A turn: a prompt, and an answer that is decoded.
+/// Runs a turn: a prompt, and an answer that is decoded.
 fn converse(session: &mut Session, prompt: &[u32], answer: &[u32]) {
     read(session, prompt);
     for id in answer {
@@ -123,12 +123,12 @@ fn converse(session: &mut Session, prompt: &[u32], answer: &[u32]) {
     }
 }
 
-/// Takes up what is kept; the progress.
+/// Restores the stored blocks; returns the progress.
 fn resume(session: &mut Session, prompt: &[u32], label: u64, kept: &mut Kept) -> Vec<usize> {
     resume_after(session, prompt, 0, label, kept)
 }
 
-/// As [`resume`], of a prompt whose first `settled` tokens are of the conversation.
+/// Restores like [`resume`]; the first `settled` tokens of the prompt belong to the conversation.
 fn resume_after(
     session: &mut Session,
     prompt: &[u32],
@@ -217,14 +217,14 @@ fn a_chat_that_is_taken_up_again_goes_on_as_a_cold_run_does() {
     ] {
         let chat = tokens(1, 400);
         let mut kept = Kept::default();
-        // Answers make three of four blocks other than a cold run's; they are evaluated once more.
+        // Three of four blocks hold answers and differ from those of a cold run; they are evaluated again.
         let mut session = model.session();
         converse(&mut session, &chat[..140], &chat[140..250]);
         converse(&mut session, &chat[..300], &chat[300..400]);
         keep_all(&mut session, &mut kept);
         assert_eq!(kept.blocks.len(), 3);
         let next = tokens(2, 200);
-        // At a border of blocks, beside it, and between; the whole chat, and a branch of it.
+        // At a boundary of blocks, beside it, and between; the whole chat, and a branch of it.
         for (common, more) in [
             (400, 1),
             (384, 1),
@@ -242,7 +242,7 @@ fn a_chat_that_is_taken_up_again_goes_on_as_a_cold_run_does() {
             assert_eq!(cached, common / BLOCK * BLOCK, "{common} and {more}");
             assert!(found == cold, "{common} and {more}: other bits");
         }
-        // The very prompt: the last token is evaluated for its logits.
+        // Exactly this prompt: the last token is evaluated for its logits.
         let mut again = model.session();
         resume(&mut again, &chat[..384], 7, &mut kept);
         let (found, cached) = read(&mut again, &chat[..384]);
@@ -299,7 +299,7 @@ fn a_step_that_is_cancelled_or_refused_changes_nothing() {
     assert_eq!((after.len(), block(after)), (300, block(&before)));
     assert_eq!(session.tokens(), chat);
     assert!(kept.blocks.is_empty());
-    // A full disk ends it, until there is room.
+    // A full disk ends it, until space is free again.
     kept.full = true;
     keep_all(&mut session, &mut kept);
     assert!(kept.blocks.is_empty());
@@ -332,11 +332,11 @@ fn several_chats_stay_in_memory_within_a_budget() {
     let mut session = budget(1000);
     session.resume(&next(&first), 0, 1, None, &NEVER, &mut |_| {});
     assert_eq!(read(&mut session, &next(&first)).1, 0, "it had no room");
-    // Those of a chat that is erased go.
+    // The sequence of an erased chat is removed.
     let mut session = budget(1 << 30);
     session.retain(|label| label == 2);
     assert_eq!(read(&mut session, &next(&first)).1, 0);
-    // A chat that was left before it was kept is kept as well, under its own label.
+    // A chat that was parked before it was stored is stored as well, under its own label.
     let mut session = budget(1 << 30);
     let mut kept = Kept::default();
     keep_all(&mut session, &mut kept);
@@ -354,7 +354,7 @@ fn another_branch_shares_what_is_common_and_leaves_the_first_as_it_is() {
     assert_eq!(read(&mut session, &branch(&second)).1, 150);
     let (after, cached) = read(&mut session, &branch(&first));
     assert_eq!(cached, 299);
-    // The last token in a pass of its own differs in the last bits; what is written over, entirely.
+    // The last token in a pass of its own differs in the last bits; an overwritten one differs entirely.
     let square = |values: &mut dyn Iterator<Item = f32>| values.map(|v| v * v).sum::<f32>();
     let error = square(&mut before.iter().zip(&after).map(|(a, b)| a - b));
     let apart = (error / square(&mut before.iter().copied())).sqrt();
@@ -391,7 +391,7 @@ fn a_long_prompt_behind_a_shared_header_is_canonical_at_once() {
     assert_eq!(cached, 128);
     assert!(found == read(&mut Model::usual().session(), &prompt(3)).0);
     assert_eq!(session.sequence.canonical, 768);
-    // A short one goes on behind what is there.
+    // A short prompt continues from the cached positions.
     let question = [&prompt(3)[..], &[5; 100]].concat();
     assert_eq!(read(&mut session, &question).1, 800);
 }

@@ -46,7 +46,7 @@ fn answer(
         tools: Vec::new(),
     };
     let prompt = engine.prompt(&conversation).expect("a prompt");
-    // A prompt that is there but for its last token is read by other arithmetic than one that is not.
+    // A prompt that is cached up to its last token is read with other arithmetic than an uncached one.
     engine.session().truncate(0);
     let params = GenerateParams {
         sampling: Sampling {

@@ -1,4 +1,4 @@
-//! What is read before there is a question, or while it is written.
+//! Prefill before there is a question, or while it is written.
 
 use super::*;
 
@@ -24,7 +24,7 @@ fn what_is_behind_the_last_block_is_read_before_there_is_a_question_as_a_cold_ru
         let mut session = model.session();
         converse(&mut session, &chat[..140], &chat[140..]);
         keep_all(&mut session, &mut kept);
-        // A question that is short, one with whole blocks, and one so long that whole blocks are worth more.
+        // A short question, one with whole blocks, and one so long that whole blocks are worth more.
         for (question, cached) in [(9, 300), (130, 300), (467, 300), (469, 256)] {
             let prompt = [&chat[..], &tokens(2, question)].concat();
             let (cold, _) = read_after(&mut model.session(), &prompt, 300);
@@ -36,7 +36,7 @@ fn what_is_behind_the_last_block_is_read_before_there_is_a_question_as_a_cold_ru
             let (found, there) = read_after(&mut again, &prompt, 300);
             assert_eq!(there, cached, "{question}");
             assert!(found == cold, "{question}: other bits");
-            // The same where the question was read ahead while it was written, and was another one before.
+            // The same if the question was read ahead while it was written, in place of another one.
             let mut ahead = model.session();
             resume_after(&mut ahead, &chat, 300, 7, &mut kept);
             let other = [&chat[..], &tokens(3, 480)].concat();
@@ -59,12 +59,12 @@ fn what_was_read_ahead_of_a_question_is_not_taken_for_another_ones() {
     let model = Model::usual();
     let mut kept = Kept::default();
     let mut session = model.session();
-    // The whole first prompt is kept, its question within the third block.
+    // The whole first prompt is stored; its question lies within the third block.
     let first = [&chat[..], &tokens(2, 100)].concat();
     read(&mut session, &first);
     keep_all(&mut session, &mut kept);
     assert_eq!(kept.blocks.len(), 3);
-    // Asked again, its passes end at the conversation's end: the third block is no part of them.
+    // When asked again, its passes end at the conversation's end: the third block is not among them.
     let (cold, _) = read_after(&mut model.session(), &first, 300);
     let mut again = model.session();
     resume_after(&mut again, &first, 300, 7, &mut kept);
@@ -83,11 +83,11 @@ fn a_draft_is_read_ahead_as_a_cold_run_reads_it() {
     converse(&mut session, &chat[..100], &chat[100..]);
     read_ahead(&mut session, &with(&draft[..200]), 300);
     assert_eq!(session.tokens().len(), 428);
-    // A draft is not kept: it may change.
+    // A draft is not stored: it may change.
     let mut kept = Kept::default();
     keep_all(&mut session, &mut kept);
     assert_eq!(kept.blocks.len(), 2);
-    // It goes on, and is sent.
+    // It grows, and is sent.
     let more = session.read_ahead(&with(&draft[..400]), 300, &ALWAYS);
     assert!(!more.expect("no failure"), "cancelled");
     let sent = with(&draft[..260]);
@@ -97,7 +97,7 @@ fn a_draft_is_read_ahead_as_a_cold_run_reads_it() {
         found == read_after(&mut Model::usual().session(), &sent, 300).0,
         "other bits"
     );
-    // Another one is sent instead: what the chat has stays.
+    // Another draft is sent instead: the positions of the chat stay.
     let mut session = Model::usual().session();
     read(&mut session, &chat);
     read_ahead(&mut session, &with(&draft), 300);
@@ -119,7 +119,7 @@ fn what_is_read_ahead_of_the_chat_is_kept_and_a_draft_stays_current() {
     keep_all(&mut session, &mut kept);
     assert_eq!(kept.labels, [(2, 128), (2, 256)]);
     assert_eq!(session.tokens(), &prompt[..556]);
-    // Once it is sent, the others are kept as well.
+    // Once the draft is sent, the others are stored as well.
     read(&mut session, &prompt);
     keep_all(&mut session, &mut kept);
     assert_eq!(kept.labels[2..], [(2, 384), (2, 512), (1, 128), (1, 256)]);
