@@ -1,6 +1,6 @@
-//! Why a GPU cannot be used.
+//! Errors of a GPU.
 
-/// Why a GPU cannot be used.
+/// Error of a GPU.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GpuError {
     /// No adapter that may be used.

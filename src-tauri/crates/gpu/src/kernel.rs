@@ -5,7 +5,7 @@ use std::fmt::Write;
 use crate::error::GpuError;
 use crate::weight_format::WeightFormat;
 
-/// A file of `wgsl/` and what it is specialised for.
+/// A file of `wgsl/` and its specialisation.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Kernel {
     /// The file without its extension; the label in GPU debuggers.
@@ -83,7 +83,7 @@ impl Kernel {
         }
     }
 
-    /// With a flag set if `condition` holds.
+    /// Sets a flag if `condition` holds.
     #[must_use]
     pub fn flag(mut self, name: &'static str, condition: bool) -> Kernel {
         if condition {
@@ -92,21 +92,21 @@ impl Kernel {
         self
     }
 
-    /// With a constant of type `u32`.
+    /// Adds a constant of type `u32`.
     #[must_use]
     pub fn number(mut self, name: &'static str, value: usize) -> Kernel {
         self.constants.push((name, format!("{value}u")));
         self
     }
 
-    /// With a constant of type `f32`.
+    /// Adds a constant of type `f32`.
     #[must_use]
     pub fn float(mut self, name: &'static str, value: f32) -> Kernel {
         self.constants.push((name, format!("{value:e}f")));
         self
     }
 
-    /// The WGSL source.
+    /// Returns the WGSL source.
     ///
     /// Lines that begin with `#` are directives of the preprocessor: `#if FLAG` … `#elif FLAG` … `#else` … `#endif`,
     /// `#include FILE NAME=VALUE` with `$NAME` replaced, `#each NAME …` … `#end`, which repeats the lines between for
@@ -114,7 +114,7 @@ impl Kernel {
     /// formats. `@binding(#)` counts up, and WGSL's own directives move to the top.
     ///
     /// # Errors
-    /// When an `#include` names no file.
+    /// Fails if an `#include` names no file.
     pub fn source(&self) -> Result<String, GpuError> {
         let mut text = String::new();
         for (name, literal) in &self.constants {
@@ -144,7 +144,7 @@ impl Kernel {
         arguments: &[(&str, &str)],
         out: &mut String,
     ) -> Result<(), GpuError> {
-        // One entry per open #if: whether a branch was taken, and whether the current one is.
+        // One entry per open #if: true once a branch was taken, and true if the current one is.
         let mut open: Vec<(bool, bool)> = Vec::new();
         let mut lines = text.lines();
         while let Some(line) = lines.next() {

@@ -3,7 +3,7 @@
 //! The kernels are WGSL (`wgsl/`), specialised for a model's dimensions and compiled when they are first used; the
 //! executor is wgpu, on Vulkan or Metal. Only the GPU's driver has to be installed.
 //!
-//! From the bottom up: `error`, `shape`, `weights`, `kernel`; `device` (adapters and their limits); `exec` (the
+//! Modules, bottom to top: `error`, `shape`, `weights`, `kernel`; `device` (adapters and their limits); `exec` (the
 //! executor); `plan` (the forward pass as fused kernels); `model` (prefill, sampling, memory, profile); `check`.
 
 mod check;

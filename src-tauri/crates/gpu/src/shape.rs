@@ -27,7 +27,7 @@ pub struct Shape {
     /// `rope.dimension_count`: values at the start of each head that RoPE rotates, an even number.
     #[serde(skip)]
     pub rotary: usize,
-    /// Every layer whose number, from 1, this divides has no RoPE; `None`: all have it.
+    /// Divisor of the numbers, from 1, of the layers without RoPE; `None` if all have it.
     #[serde(skip)]
     pub unrotated_every: Option<usize>,
 }
@@ -57,7 +57,7 @@ impl Shape {
         self.kv_heads * self.head_dim
     }
 
-    /// Returns whether layer `layer`, from 0, has RoPE.
+    /// Returns true if layer `layer`, from 0, has RoPE.
     pub fn rotates(&self, layer: usize) -> bool {
         (self.unrotated_every).is_none_or(|every| !(layer + 1).is_multiple_of(every))
     }

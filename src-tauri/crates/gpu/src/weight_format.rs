@@ -17,9 +17,9 @@ pub enum WeightFormat {
     Q6K,
     /// 8 bits, scale per 32.
     Q8,
-    /// Places in a table of 16 values, scale per 32.
+    /// Indices in a table of 16 values, scale per 32.
     IQ4NL,
-    /// Places in the same table, super-blocks of eight scales.
+    /// Indices in the same table, super-blocks of eight scales.
     IQ4XS,
     /// IEEE half precision.
     F16,
@@ -57,7 +57,7 @@ impl WeightFormat {
         }
     }
 
-    /// Whether it holds weights of type `ty` without conversion.
+    /// Returns true if it holds weights of type `ty` without conversion.
     pub fn keeps(self, ty: BlockType) -> bool {
         match self {
             WeightFormat::Q4K => ty == BlockType::Q4K,
@@ -71,7 +71,7 @@ impl WeightFormat {
         }
     }
 
-    /// Whether the weights are floats instead of integers with scales.
+    /// Returns true if the weights are floats instead of integers with scales.
     pub fn is_float(self) -> bool {
         matches!(self, WeightFormat::F16 | WeightFormat::BF16)
     }

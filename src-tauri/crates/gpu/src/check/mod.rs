@@ -1,4 +1,4 @@
-//! Whether a device computes correctly: a product at a model's own shape against f64 arithmetic.
+//! Check of a device's arithmetic: a product at a model's own shape against f64.
 
 use std::time::Instant;
 
@@ -36,9 +36,9 @@ pub struct ProductCheck<'a> {
 pub struct KernelVariant {
     /// Tokens at once: one, a small batch and many have kernels of their own.
     pub tokens: usize,
-    /// ActivationBuffers in f32 instead of int8.
+    /// Activations in f32 instead of int8.
     pub floats: bool,
-    /// Cooperative matrices, where the device has them and there are many tokens.
+    /// Cooperative matrices, if the device has them and there are many tokens.
     pub matrices: bool,
 }
 
@@ -46,7 +46,7 @@ impl ProductCheck<'_> {
     /// The relative error (RMS) of the device's result; NaN if any value is not finite or was not written.
     ///
     /// # Errors
-    /// When the device fails, or the stored weights do not have this shape.
+    /// Fails if the device fails, or the stored weights do not have this shape.
     pub fn relative_error<E: Executor>(
         &self,
         exec: &mut E,
@@ -82,10 +82,10 @@ impl ProductCheck<'_> {
         }
     }
 
-    /// Time that the device takes for it, in seconds.
+    /// Returns the time that the device takes for the product, in seconds.
     ///
     /// # Errors
-    /// As [`ProductCheck::relative_error`].
+    /// Same as [`ProductCheck::relative_error`].
     pub fn seconds<E: Executor>(&self, exec: &mut E, how: KernelVariant) -> Result<f64, GpuError> {
         /// Shortest measurement, in seconds.
         const MIN_SECONDS: f64 = 0.005;

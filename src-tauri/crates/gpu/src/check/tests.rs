@@ -10,7 +10,7 @@ use crate::device::adapter::Allowed;
 use crate::exec::wgpu_executor::Wgpu;
 use crate::skipped::or_skip;
 
-/// One device for all tests, so that its kernels are compiled once; without a device a test is skipped.
+/// One device for all tests, so that its kernels are compiled once; without a device the tests are skipped.
 fn device() -> Option<Wgpu> {
     const ALLOWED: Allowed = Allowed {
         software: true,

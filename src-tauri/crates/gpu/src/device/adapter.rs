@@ -1,4 +1,4 @@
-//! The GPUs of this machine, and which of them may be used.
+//! The GPUs of this machine, and the rules for using them.
 
 use std::fmt;
 
@@ -26,12 +26,12 @@ pub enum GpuKind {
     Other,
 }
 
-/// What may be used.
+/// Devices and features that may be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Allowed {
     /// Software Vulkan, for tests.
     pub software: bool,
-    /// Cooperative matrices, where the device has them.
+    /// Cooperative matrices, if the device has them.
     pub matrices: bool,
 }
 
@@ -40,10 +40,10 @@ pub struct Allowed {
 pub struct GpuInfo {
     /// The adapter's name.
     pub name: String,
-    /// Stable identifier: its UUID, or else its PCI address, or else vendor and device numbers, with a suffix where
+    /// Stable identifier: its UUID, or else its PCI address, or else vendor and device numbers, with a suffix if
     /// several are equal.
     pub id: String,
-    /// PCI address, which selects it as the id does; empty where it is not known.
+    /// PCI address, which selects it like the id; empty if unknown.
     pub bus: String,
     /// The driver's name and version.
     pub driver: String,
@@ -53,7 +53,7 @@ pub struct GpuInfo {
     pub kind: GpuKind,
     /// Smallest and largest subgroup size.
     pub subgroup: (u32, u32),
-    /// Why it is not used; `None` where it may be.
+    /// Reason that it is not used; `None` if it may be.
     pub refused: Option<String>,
 }
 
@@ -71,12 +71,12 @@ impl GpuKind {
 }
 
 impl GpuInfo {
-    /// Whether the id or the PCI address is `name`.
+    /// Returns true if the id or the PCI address is `name`.
     fn matches(&self, name: &str) -> bool {
         self.id == name || (!self.bus.is_empty() && self.bus == name)
     }
 
-    /// Whether this is the same card through another driver.
+    /// Returns true if this is the same card through another driver.
     fn is_same_card(&self, other: &GpuInfo) -> bool {
         if self.bus.is_empty() || other.bus.is_empty() {
             self.id == other.id && self.driver != other.driver
@@ -249,7 +249,7 @@ pub(crate) fn coop_matrices(adapter: &Adapter) -> Option<CoopMatrices> {
     of(16).or_else(|| of(8)).filter(|_| fits)
 }
 
-/// Whether an adapter is software Vulkan: not every such driver reports it.
+/// Returns true if an adapter is software Vulkan: not every such driver reports it.
 fn is_software(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     ["llvmpipe", "swiftshader", "basic render", "warp"]
@@ -279,8 +279,8 @@ fn refuse_duplicates(all: &mut [&mut GpuInfo]) {
     }
 }
 
-/// Makes ids unique: the PCI address where a driver reports one UUID for all cards, and a numbered suffix where
-/// nothing else differs.
+/// Makes ids unique: the PCI address if a driver reports one UUID for all cards, and a numbered suffix if nothing else
+/// differs.
 fn make_ids_unique(all: &mut [&mut GpuInfo]) {
     let ids: Vec<String> = all.iter().map(|info| info.id.clone()).collect();
     for info in all.iter_mut().filter(|info| !info.bus.is_empty()) {
@@ -332,7 +332,7 @@ mod tests {
             on_bus("00000000-0002", "0000:02:00.0", "radv", None),
         ]);
         assert_eq!(select(by_uuid.iter(), Some("0000:02:00.0")), Ok(1));
-        // A driver that gives every card the same UUID.
+        // One driver reports the same UUID for every card.
         let by_bus = listed(vec![
             on_bus("00000000-0001", "0000:01:00.0", "old", None),
             on_bus("00000000-0001", "0000:02:00.0", "old", None),

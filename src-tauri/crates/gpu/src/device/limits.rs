@@ -1,6 +1,6 @@
-//! What a device allows.
+//! Limits of a device.
 
-/// What a device allows.
+/// Limits of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeviceLimits {
     /// Largest binding of a buffer, in bytes.
@@ -20,7 +20,7 @@ pub struct CoopMatrices {
     pub edge: usize,
     /// Invocations of the largest subgroup.
     pub subgroup: usize,
-    /// Whether they load from memory of `vec2<f16>`; Metal's load from single values only.
+    /// True if they load from memory of `vec2<f16>`; Metal's load from single values only.
     pub paired: bool,
 }
 

@@ -1,4 +1,4 @@
-//! The GPUs of this machine, and which of them may be used.
+//! The GPUs of this machine, and the rules for using them.
 
 pub(crate) mod adapter;
 pub(crate) mod limits;

@@ -1,11 +1,11 @@
-//! A device's UUID, as other programs print it. With most drivers it belongs to the card; Mesa derives that of an AMD
-//! card from its PCI address.
+//! A device's UUID, as other programs print it. With most drivers it belongs to the card; Mesa derives the UUID of an
+//! AMD card from its PCI address.
 
 use ash::vk;
 use wgpu::Adapter;
 use wgpu::hal::api::Vulkan;
 
-/// The UUID that Vulkan reports, formatted; `None` where there is none.
+/// The UUID that Vulkan reports, formatted; `None` if there is none.
 pub(super) fn of(adapter: &Adapter) -> Option<String> {
     // SAFETY: the raw handles are only read, and do not outlive the adapter. `get_physical_device_properties2` needs
     // Vulkan 1.1 of instance and device, which is checked before.

@@ -8,7 +8,7 @@ use crate::error::GpuError;
 use crate::exec::executor::{Dispatch, Executor};
 use crate::kernel::Kernel;
 
-/// Counts what it is asked for.
+/// Counts the calls of its methods.
 #[derive(Default)]
 pub(crate) struct CountingExecutor {
     /// Kernel files of each submit.

@@ -1,4 +1,4 @@
-//! What runs a plan: buffers, kernels bound to buffers, and submits of dispatches.
+//! The interface of a device that runs plans: buffers, kernels bound to buffers, and submits of dispatches.
 
 use crate::device::limits::DeviceLimits;
 use crate::error::GpuError;
@@ -21,30 +21,30 @@ pub trait Executor: Send {
     type Buffer: Clone + Send;
     /// A kernel with its buffers.
     type BoundKernel: Send;
-    /// A submit in flight, with what it reads back.
+    /// A submit in flight, with its readback.
     type Submission: Send;
 
-    /// What the device allows.
+    /// Limits of the device.
     fn limits(&self) -> DeviceLimits;
     /// Allocates `bytes`, zeroed.
     ///
     /// # Errors
-    /// [`GpuError::OutOfMemory`], or when the device has failed.
+    /// [`GpuError::OutOfMemory`], or the device's error.
     fn buffer(&mut self, name: &str, bytes: u64) -> Result<Self::Buffer, GpuError>;
-    /// Writes into a buffer before whatever is submitted next. Offset and length are multiples of 4 bytes.
+    /// Writes into a buffer before the next submit. Offset and length are multiples of 4 bytes.
     ///
     /// # Errors
-    /// When the device has failed.
+    /// Returns the device's error.
     fn write(&mut self, buffer: &Self::Buffer, offset: u64, bytes: &[u8]) -> Result<(), GpuError>;
     /// Copies the first `bytes` of a buffer into another.
     ///
     /// # Errors
-    /// When the device has failed.
+    /// Returns the device's error.
     fn copy(&mut self, from: &Self::Buffer, to: &Self::Buffer, bytes: u64) -> Result<(), GpuError>;
     /// Compiles a kernel and binds buffers in the order of its bindings.
     ///
     /// # Errors
-    /// When the driver refuses the kernel.
+    /// Fails if the driver refuses the kernel.
     fn bind(
         &mut self,
         kernel: &Kernel,
@@ -54,7 +54,7 @@ pub trait Executor: Send {
     /// bytes of a buffer after them.
     ///
     /// # Errors
-    /// When the device has failed.
+    /// Returns the device's error.
     fn submit(
         &mut self,
         dispatches: &[Dispatch<'_, Self::BoundKernel>],
@@ -63,14 +63,14 @@ pub trait Executor: Send {
     /// Waits for a submit and returns its readback.
     ///
     /// # Errors
-    /// When the device fails or does not answer in time.
+    /// Fails if the device fails or does not answer in time.
     fn wait(&mut self, submission: Self::Submission) -> Result<Vec<u8>, GpuError>;
 
     /// Runs dispatches one after the other and returns the seconds that each took on the device; `None`, with nothing
     /// run, on a device without timestamps.
     ///
     /// # Errors
-    /// When the device fails.
+    /// Returns the device's error.
     fn timed(
         &mut self,
         dispatches: &[Dispatch<'_, Self::BoundKernel>],
@@ -79,7 +79,7 @@ pub trait Executor: Send {
     /// Waits until the device is idle; memory that was released before is then free.
     ///
     /// # Errors
-    /// When the device fails or does not answer in time.
+    /// Fails if the device fails or does not answer in time.
     fn wait_idle(&mut self) -> Result<(), GpuError> {
         let submission = self.submit(&[], None)?;
         self.wait(submission).map(drop)
@@ -88,7 +88,7 @@ pub trait Executor: Send {
     /// Waits until the device is idle and reads the first `bytes` of a buffer.
     ///
     /// # Errors
-    /// When the device fails or does not answer in time.
+    /// Fails if the device fails or does not answer in time.
     fn read(&mut self, buffer: &Self::Buffer, bytes: u64) -> Result<Vec<u8>, GpuError> {
         let submission = self.submit(&[], Some((buffer, bytes)))?;
         self.wait(submission)

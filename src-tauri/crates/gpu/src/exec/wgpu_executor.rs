@@ -26,7 +26,7 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 const MAX_READBACKS: usize = 4;
 /// Dispatches of one query set, which holds two timestamps of each.
 const MAX_TIMED: usize = 1024;
-/// Size of the blocks of device memory that small buffers share, in bytes. Of wgpu's default, 256 MB, much would stay
+/// Size of the blocks of device memory that small buffers share, in bytes. With wgpu's default, 256 MB, much would stay
 /// unused on a device that is nearly full, and memory of released buffers would not become free.
 const BLOCK_BYTES: Range<u64> = 8 << 20..16 << 20;
 /// Bytes of staging buffers in flight: more would push weights out of the device's memory.

@@ -15,11 +15,11 @@ use crate::plan::tiling::{MAT_VEC_MAX_TOKENS, MAX_CHUNKS};
 const MAX_IN_FLIGHT: usize = 2;
 
 impl<E: Executor> DeviceModel<E> {
-    /// Runs `input` behind the positions in the KV cache and writes the logits that are wanted, `[positions, V]`.
-    /// Returns false when `cancel` was set; the KV cache is then as before.
+    /// Runs `input` behind the positions in the KV cache and writes the wanted logits, `[positions, V]`. Returns false
+    /// when `cancel` was set; the KV cache is then unchanged.
     ///
     /// # Errors
-    /// When the device fails; the content of the KV cache is then undefined.
+    /// Returns the device's error; the content of the KV cache is then undefined.
     pub fn append(
         &mut self,
         input: PassInput<'_>,
@@ -129,7 +129,7 @@ impl<E: Executor> DeviceModel<E> {
         Ok(true)
     }
 
-    /// Waits for the first submit in flight and records how long it took.
+    /// Waits for the first submit in flight and records its duration.
     fn retire(&mut self) -> Result<(), GpuError> {
         if let Some(submit) = self.submits.pop_front() {
             self.exec.wait(submit.submission)?;
@@ -143,7 +143,7 @@ impl<E: Executor> DeviceModel<E> {
         Ok(())
     }
 
-    /// Computes and reads the logits that are wanted.
+    /// Computes and reads the wanted logits.
     fn logits(
         &mut self,
         plans: &PassPlans<E::BoundKernel>,
@@ -171,7 +171,7 @@ impl<E: Executor> DeviceModel<E> {
             logits.extend(bytemuck::pod_collect_to_vec::<u8, f32>(&read));
             dispatches.clear();
         }
-        // The submits before the logits are done; when each was is not known.
+        // The submits before the logits are done; their end times are unknown.
         self.submits.clear();
         Ok(())
     }

@@ -1,11 +1,11 @@
-//! What a pass takes, and which logits it returns.
+//! The input of a pass, and the logits that it returns.
 
-/// What a pass starts from.
+/// Input of a pass.
 #[derive(Clone, Copy, Debug)]
 pub enum PassInput<'a> {
     /// Token ids.
     Ids(&'a [u32]),
-    /// `[tokens, E]` the residual stream after earlier layers, which ran elsewhere.
+    /// `[tokens, E]` the residual stream of earlier layers, which run on another device.
     Rows(&'a [f32]),
 }
 

@@ -17,7 +17,7 @@ impl<E: Executor> DeviceModel<E> {
     /// if it is the only layer.
     ///
     /// # Errors
-    /// When the device has failed.
+    /// Returns the device's error.
     pub fn drop_first_layer(&mut self) -> Result<bool, GpuError> {
         if self.layers() <= 1 {
             return Ok(false);
@@ -33,11 +33,11 @@ impl<E: Executor> DeviceModel<E> {
         self.cache.bytes(&self.shape)
     }
 
-    /// Empties the KV cache and sets its type. Returns whether the device has room for `positions`, without keeping
-    /// the memory.
+    /// Empties the KV cache and sets its type. Returns true if the device has room for `positions`, without keeping the
+    /// memory.
     ///
     /// # Errors
-    /// When the device fails otherwise than by being out of memory.
+    /// Fails if the device fails for another reason than memory.
     pub fn set_kv_type(&mut self, kv: KvType, positions: usize) -> Result<bool, GpuError> {
         self.options.kv = kv;
         self.clear_cache(kv)?;
@@ -61,11 +61,11 @@ impl<E: Executor> DeviceModel<E> {
         Ok(())
     }
 
-    /// Compiles the kernels and allocates the first of the KV cache, which otherwise the first pass does. Drivers that
-    /// compile at the first dispatch, such as llvmpipe, still do that then.
+    /// Compiles the kernels and allocates the first part of the KV cache, instead of the first pass. Drivers that
+    /// compile at the first dispatch, such as llvmpipe, still do so then.
     ///
     /// # Errors
-    /// When the driver refuses a kernel, or the device is out of memory.
+    /// Fails if the driver refuses a kernel, or the device is out of memory.
     pub fn prepare(&mut self) -> Result<(), GpuError> {
         // Memory of trial allocations is free only once the device is idle.
         self.exec.wait_idle()?;

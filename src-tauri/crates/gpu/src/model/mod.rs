@@ -41,14 +41,14 @@ pub struct DeviceModel<E: Executor> {
     cache: GpuKvCache<E::Buffer>,
     /// Positions in the KV cache.
     len: usize,
-    /// Built at the first pass; `None` again when a buffer that they bind is replaced.
+    /// Built at the first pass; reset to `None` when a buffer that they bind is replaced.
     plans: Option<ModelPlans<E::BoundKernel>>,
     /// Passes whose sampled token has not been read yet.
     sampled: VecDeque<E::Submission>,
     budget: SubmitBudget,
     /// Submits of a prompt that have not been waited for.
     submits: VecDeque<InFlight<E::Submission>>,
-    /// When the last of them was done.
+    /// End of the last of them.
     last_retired: Option<Instant>,
 }
 
@@ -61,11 +61,11 @@ struct InFlight<S> {
 }
 
 impl<E: Executor> DeviceModel<E> {
-    /// A model with an empty KV cache. Where `weights` have fewer layers than `shape`, they are its last ones; where
-    /// the device has no room for the buffers beside them, the first of these are dropped.
+    /// Makes a model with an empty KV cache. If `weights` has fewer layers than `shape`, they are its last ones; if the
+    /// device has no room for the buffers beside them, the first of these are dropped.
     ///
     /// # Errors
-    /// When the kernels do not support the model, or the device has no room for one layer and the buffers.
+    /// Fails if the kernels do not support the model, or the device has no room for one layer and the buffers.
     pub fn new(
         mut exec: E,
         shape: Shape,
@@ -102,7 +102,7 @@ impl<E: Executor> DeviceModel<E> {
         })
     }
 
-    /// Forgets all but the first `len` positions.
+    /// Removes all but the first `len` positions.
     pub fn truncate(&mut self, len: usize) {
         self.len = self.len.min(len);
         self.sampled.clear();

@@ -29,7 +29,7 @@ pub(crate) struct PassPlans<B> {
 }
 
 impl<B> PassPlans<B> {
-    /// A pass over one token with sampling of the next; `embed` where the token is not embedded yet.
+    /// A pass over one token with sampling of the next; `embed` is set if the token is not embedded yet.
     pub(crate) fn token(&self, embed: bool) -> impl Iterator<Item = &Plan<B>> {
         let embed = embed.then_some(&self.embed);
         let layers = embed.into_iter().chain(&self.layers);

@@ -14,13 +14,13 @@ pub struct KernelCost {
     pub what: &'static str,
     /// Number of dispatches.
     pub count: usize,
-    /// Weights and KV cache that they read together, in bytes.
+    /// Weights and KV cache that they read in all, in bytes.
     pub bytes: u64,
-    /// Seconds that they take together, each run by itself; `None` on a device without timestamps.
+    /// Seconds that they take in all, each run by itself; `None` on a device without timestamps.
     pub seconds: Option<f64>,
 }
 
-/// Bytes that are read to measure the bandwidth: more than the caches of a GPU hold.
+/// Size of the buffer that is read to measure the bandwidth, in bytes: more than the caches of a GPU hold.
 const BYTES: u64 = 256 << 20;
 /// Workgroups of the bandwidth kernel, and invocations of each.
 const READERS: usize = 2048;
@@ -32,7 +32,7 @@ impl<E: Executor> DeviceModel<E> {
     /// The cost of the next token by kind of operation, in the order of a pass. The KV cache is unchanged.
     ///
     /// # Errors
-    /// When the device fails.
+    /// Returns the device's error.
     pub fn profile(&mut self) -> Result<Vec<KernelCost>, GpuError> {
         self.reserve(self.len + 1)?;
         let plans = self.plans.take().map_or_else(|| self.build_plans(), Ok)?;
@@ -73,7 +73,7 @@ impl<E: Executor> DeviceModel<E> {
     /// buffer or without timestamps.
     ///
     /// # Errors
-    /// When the device fails.
+    /// Returns the device's error.
     pub fn read_bandwidth(&mut self) -> Result<Option<f64>, GpuError> {
         match read_buffer(&mut self.exec) {
             Err(GpuError::OutOfMemory(_)) => Ok(None),

@@ -1,4 +1,4 @@
-//! Sampling on the device: a pass starts before the token that it continues has reached the host.
+//! Sampling on the device: a pass starts before the preceding token has reached the host.
 
 use super::DeviceModel;
 use crate::error::GpuError;
@@ -27,7 +27,7 @@ impl<E: Executor> DeviceModel<E> {
     /// Sets the parameters of [`DeviceModel::submit`]. Tokens in `suppressed` are never sampled.
     ///
     /// # Errors
-    /// When the device has failed.
+    /// Returns the device's error.
     pub fn set_sampling(
         &mut self,
         sampling: DeviceSampling,
@@ -62,11 +62,11 @@ impl<E: Executor> DeviceModel<E> {
         self.exec.write(buffer, 0, bytemuck::cast_slice(&mask))
     }
 
-    /// Submits a pass over `id`, or else over the token that the pass before samples, and samples the next token with
+    /// Submits a pass over `id`, or else over the token that the previous pass samples, and samples the next token with
     /// the uniform draw `u` in 0..1. Does not wait.
     ///
     /// # Errors
-    /// When the device has failed.
+    /// Returns the device's error.
     pub fn submit(&mut self, id: Option<u32>, u: f32) -> Result<(), GpuError> {
         self.reserve(self.len + 1)?;
         let plans = self.plans.take().map_or_else(|| self.build_plans(), Ok)?;
@@ -89,7 +89,7 @@ impl<E: Executor> DeviceModel<E> {
         Ok(())
     }
 
-    /// Whether the kernel that samples a token embeds it too.
+    /// Returns true if the kernel that samples a token embeds it, too.
     pub(super) fn sampler_embeds(&self) -> bool {
         self.weights.token_embd.parts.len() == 1
     }
@@ -99,11 +99,11 @@ impl<E: Executor> DeviceModel<E> {
         self.sampled.len()
     }
 
-    /// Waits for the first pass in flight and returns the token that it sampled; `None` where the filters keep more
-    /// tokens than the device can sort, and the host has to sample.
+    /// Waits for the first pass in flight and returns the token that it sampled; `None` if the filters keep more tokens
+    /// than the device can sort, and the host has to sample.
     ///
     /// # Errors
-    /// When the device fails, or the logits have NaN.
+    /// Fails if the device fails, or the logits have NaN.
     pub fn wait(&mut self) -> Result<Option<u32>, GpuError> {
         let none = || GpuError::Wrong("no pass is in flight".to_owned());
         let submission = self.sampled.pop_front().ok_or_else(none)?;

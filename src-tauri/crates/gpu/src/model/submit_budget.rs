@@ -1,5 +1,5 @@
-//! How much work one submit may hold: little enough that the desktop keeps drawing and no driver resets the device,
-//! however slow it is.
+//! Amount of work in one submit: little enough that the desktop keeps drawing and no driver resets the device, however
+//! slow it is.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::plan::tiling::{MAX_PASS_TOKENS, MIN_PASS_TOKENS};
 /// Time that one submit may take: half of a frame at 60 Hz.
 const SUBMIT_LIMIT: Duration = Duration::from_millis(8);
 
-/// The measured speed of a device, and how much of it fits in a submit. Work is counted in multiply–adds.
+/// The measured speed of a device, and the amount of work that fits in a submit. Work is counted in multiply–adds.
 #[derive(Default)]
 pub(crate) struct SubmitBudget {
     /// Seconds of one multiply–add; `None` before the first measurement.
@@ -16,7 +16,7 @@ pub(crate) struct SubmitBudget {
 }
 
 impl SubmitBudget {
-    /// Records that `work` multiply–adds took so long.
+    /// Records the time that `work` multiply–adds took.
     pub(crate) fn record(&mut self, work: f64, took: Duration) {
         if work > 0.0 {
             let now = took.as_secs_f64() / work;
@@ -28,7 +28,7 @@ impl SubmitBudget {
         }
     }
 
-    /// How many pieces of `work` multiply–adds each fit in one submit; 1 before the first measurement.
+    /// Number of pieces of `work` multiply–adds each that fit in one submit; 1 before the first measurement.
     pub(crate) fn pieces(&self, work: f64) -> usize {
         let fits = self
             .seconds

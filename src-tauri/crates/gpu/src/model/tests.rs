@@ -160,7 +160,7 @@ fn validated(
     Ok((module, info))
 }
 
-/// A kernel in Metal's shading language: no machine of ours has Metal, so this finds a kernel that it cannot run.
+/// A kernel in Metal's shading language: no machine here has Metal, so this finds a kernel that it cannot run.
 fn to_msl(kernel: &Kernel) -> Result<String, String> {
     use naga::back::msl;
     let (module, info) = validated(kernel, msl::supported_capabilities())?;

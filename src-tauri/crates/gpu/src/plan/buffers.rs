@@ -60,7 +60,7 @@ pub(crate) struct PassBuffers<B> {
     pub(crate) logits: B,
     /// The sampler's parameters.
     pub(crate) sampling: B,
-    /// A bit per token of the vocabulary, set where it is never sampled.
+    /// A bit per token of the vocabulary, set if it is never sampled.
     pub(crate) suppressed: B,
     /// `[parts, 4]` the sampler's statistics of each part of the logits
     pub(crate) vocab_stats: B,

@@ -27,7 +27,7 @@ pub(crate) struct PlanBuilder<'a, E: Executor> {
     pub(crate) ops: Plan<E::BoundKernel>,
 }
 
-/// Where a product's activations come from.
+/// Source of a product's activations.
 enum ActivationSource<'a, B> {
     /// RMS norm of the residual stream.
     RmsNorm(&'a GpuNorm<B>),
@@ -37,9 +37,9 @@ enum ActivationSource<'a, B> {
     Stored(&'a ActivationBuffers<B>),
 }
 
-/// Where a product's results go.
+/// Target of a product's results.
 enum ResultTarget<'a, B> {
-    /// Columns `first..` of rows of `stride` values; added to what is there or not.
+    /// Columns `first..` of rows of `stride` values; added to the present values or stored.
     Rows {
         y: &'a B,
         stride: usize,
@@ -118,7 +118,7 @@ impl<'a, E: Executor> PlanBuilder<'a, E> {
         self.op("rope, kv", &kernel, &bindings, Grid::Tokens, When::Always)
     }
 
-    /// q, k, v ← with their biases; each head of q and k normed.
+    /// q, k, v ← q, k, v with their biases, each head of q and k normed.
     fn bias_and_norm(&mut self, layer: &'a GpuLayer<E::Buffer>) -> Result<(), GpuError> {
         let (bias, norms) = (layer.qkv_bias.as_ref(), layer.head_norms.as_ref());
         let kernel = specialize::qkv_bias_norm(self.shape, bias.is_some(), norms.is_some());
@@ -143,8 +143,8 @@ impl<'a, E: Executor> PlanBuilder<'a, E> {
         self.op("attention", &kernel, &bindings, grid, When::Always)
     }
 
-    /// x ← x + output · attended. One token's few chunks are merged in the product's prologue, many by a kernel of
-    /// their own.
+    /// x ← x + output · attended. One token's few chunks are merged in the product's prologue, many chunks by a
+    /// separate kernel.
     fn attention_output(&mut self, output: &'a GpuMatrix<E::Buffer>) -> Result<(), GpuError> {
         let buffers = self.buffers;
         let weights = [RowRange::whole(output)];
@@ -225,7 +225,7 @@ impl<'a, E: Executor> PlanBuilder<'a, E> {
         Ok(())
     }
 
-    /// Samples the next token from the logits, and embeds it where the table is in one part.
+    /// Samples the next token from the logits, and embeds it if the table is in one part.
     pub(crate) fn sample(&mut self, weights: &'a GpuWeights<E::Buffer>) -> Result<(), GpuError> {
         let (buffers, table) = (self.buffers, &weights.token_embd);
         let inputs = [
@@ -269,13 +269,13 @@ impl<'a, E: Executor> PlanBuilder<'a, E> {
         }
     }
 
-    /// Whether products with these weights are in integers.
+    /// Returns true if products with these weights are in integers.
     fn dot4(&self, weights: &[RowRange<'_, E::Buffer>]) -> bool {
         !self.options.floats && weights.iter().all(|rows| !rows.format().is_float())
     }
 
-    /// Weights times activations. For one token the norm is a prologue of the product; for more it is an operation of
-    /// its own.
+    /// Weights times activations. For one token the norm is a prologue of the product; for more it is a separate
+    /// operation.
     fn product(
         &mut self,
         what: &'static str,

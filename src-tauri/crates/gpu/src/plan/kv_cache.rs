@@ -17,7 +17,7 @@ pub(crate) struct GpuKvCache<B> {
     pub(crate) rotation: B,
 }
 
-/// One layer's keys and values, each a buffer of values and, where they are quantised, one of scales.
+/// One layer's keys and values, each a buffer of values and, if they are quantised, one of scales.
 pub(crate) struct GpuKvLayer<B> {
     keys: Vec<B>,
     values: Vec<B>,
@@ -80,7 +80,7 @@ impl<B: Clone> GpuKvCache<B> {
         self.capacity
     }
 
-    /// Grows to at least `positions`, more than are allocated, and keeps the content.
+    /// Grows to at least `positions`, which exceed the capacity, and keeps the content.
     pub(crate) fn reserve<E: Executor<Buffer = B>>(
         &mut self,
         exec: &mut E,

@@ -22,7 +22,7 @@ pub(crate) enum When {
     Always,
     /// Those with few chunks of the KV cache: the consumer merges them in its prologue.
     FewChunks,
-    /// Those with many chunks: a kernel of its own merges them.
+    /// Those with many chunks: a separate kernel merges them.
     ManyChunks,
 }
 
@@ -72,7 +72,7 @@ impl PassParams {
         }
     }
 
-    /// Whether an operation is part of this pass.
+    /// Returns true if an operation is part of this pass.
     pub(crate) fn includes<B>(&self, op: &Op<B>) -> bool {
         match op.when {
             When::Always => true,

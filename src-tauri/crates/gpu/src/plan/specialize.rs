@@ -12,7 +12,7 @@ use crate::shape::Shape;
 use crate::weight_format::{GROUP, WeightFormat};
 use crate::weights::matrix::{GpuMatrix, MatrixPart};
 
-/// The prologue of a product: how its activations are made.
+/// The prologue of a product, which makes its activations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FusedPrologue {
     /// None: the activations are stored.
@@ -23,10 +23,10 @@ pub(crate) enum FusedPrologue {
     MergeChunks,
 }
 
-/// The epilogue of a product: what becomes of its results.
+/// The epilogue of a product, which processes its results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FusedEpilogue {
-    /// Stores the sums, or adds them to what is there.
+    /// Stores the sums, or adds them to the present values.
     Store {
         stride: usize,
         first: usize,
@@ -246,7 +246,7 @@ pub(crate) fn sample_reduce(shape: &Shape) -> Kernel {
     with_vocab(kernel("sample_reduce", shape.embedding), shape)
 }
 
-/// Samples a token and, where the table is in one part, embeds it.
+/// Samples a token and, if the table is in one part, embeds it.
 pub(crate) fn sample<B>(shape: &Shape, table: Option<RowRange<'_, B>>) -> Kernel {
     let kernel = kernel("sample", shape.embedding).flag("EMBED", table.is_some());
     with_vocab(with_weights(kernel, table.as_slice()), shape)
@@ -258,7 +258,7 @@ fn with_heads(kernel: Kernel, shape: &Shape) -> Kernel {
         .number("HEAD_DIM", shape.head_dim)
 }
 
-/// With the flag of the KV cache's type.
+/// Adds the flag of the KV cache's type.
 fn with_kv_type(kernel: Kernel, kv: KvType) -> Kernel {
     kernel
         .flag("KV_F32", kv == KvType::F32)

@@ -1,4 +1,4 @@
-//! What the kernels cannot run, found before anything is compiled.
+//! Checks of a model against the kernels, before anything is compiled.
 
 use crate::error::GpuError;
 use crate::plan::tiling::STAGED_MAX_LEN;

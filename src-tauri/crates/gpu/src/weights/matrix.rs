@@ -73,11 +73,11 @@ impl<B> GpuMatrix<B> {
     }
 }
 
-/// Brings a matrix to the device, repacked.
+/// Uploads a matrix to the device, repacked.
 ///
 /// # Errors
-/// When the kernels do not support its width, its bytes do not match its shape or cannot be read, or the device is out
-/// of memory.
+/// Fails if the kernels do not support its width, its bytes do not match its shape or cannot be read, or the device is
+/// out of memory.
 pub fn load_matrix<E: Executor>(
     exec: &mut E,
     ty: BlockType,
@@ -130,10 +130,10 @@ fn rows_per_binding(format: WeightFormat, cols: usize, binding: u64) -> usize {
     64 * usize::try_from((binding / of_64).max(1)).unwrap_or(usize::MAX >> 8)
 }
 
-/// Brings the weight of a norm to the device.
+/// Uploads the weight of a norm to the device.
 ///
 /// # Errors
-/// [`GpuError::OutOfMemory`], or when the device has failed.
+/// [`GpuError::OutOfMemory`], or the device's error.
 pub fn load_norm<E: Executor>(
     exec: &mut E,
     weights: &[f32],

@@ -10,12 +10,12 @@ pub struct Weights<M, N> {
     pub layers: Vec<Layer<M, N>>,
     /// `[E]`
     pub output_norm: N,
-    /// `[V, E]`; `None` where the output head is tied to `token_embd`.
+    /// `[V, E]`; `None` if the output head is tied to `token_embd`.
     pub output: Option<M>,
 }
 
 impl<M, N> Weights<M, N> {
-    /// The output head: `output`, or `token_embd` where they are tied.
+    /// The output head: `output`, or `token_embd` if they are tied.
     pub fn head(&self) -> &M {
         self.output.as_ref().unwrap_or(&self.token_embd)
     }
@@ -41,8 +41,8 @@ pub struct Layer<M, N> {
     pub ffn_up: M,
     /// `[E, F]`
     pub ffn_down: M,
-    /// Added to q `[H]`, k `[K]` and v `[K]`, where the model has biases.
+    /// Added to q `[H]`, k `[K]` and v `[K]`, if the model has biases.
     pub qkv_bias: Option<[N; 3]>,
-    /// RMS norms of each head's query and key, `[head_dim]` each, where the model has them.
+    /// RMS norms of each head's query and key, `[head_dim]` each, if the model has them.
     pub head_norms: Option<[N; 2]>,
 }

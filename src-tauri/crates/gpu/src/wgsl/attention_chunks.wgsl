@@ -1,4 +1,4 @@
-// What each chunk of the KV cache contributes to a head: its unnormalised sum of values, and the maximum and sum of its
+// The contribution of each chunk of the KV cache to a head: its unnormalised sum of values, and the maximum and sum of its
 // softmax.
 @group(0) @binding(#) var<storage, read> sums: array<vec4<f32>>;
 @group(0) @binding(#) var<storage, read> stats: array<vec2<f32>>;

@@ -47,7 +47,7 @@ fn gather(t: u32, max_logit: f32, depth: f32) -> u32 {
   return atomicLoad(&count);
 }
 
-// Whether top-k and top-p filter.
+// True if top-k filters; `nucleus` is the same for top-p.
 fn limited() -> bool {
   return sampling.top_k > 0u && sampling.top_k < VOCAB;
 }
