@@ -1,12 +1,15 @@
-/** The Unicode characters that set the direction of the text after them. */
+/** Unicode characters that control the direction of the text after them. */
 const CONTROLS = /[\u061C\u200E\u200F\u202A-\u202E\u2066-\u2069]/gu;
 
-/** A title or a name as it is written: "a<RLO>cod.exe" would read "aexe.doc". What emoji and scripts need stays. */
+/**
+ * Removes bidi controls from a title or a name: "a<RLO>cod.exe" would read "aexe.doc". Characters
+ * needed by emoji and scripts stay.
+ */
 export function withoutBidiControls(text: string): string {
   return text.replace(CONTROLS, "");
 }
 
-/** Says of a character's code that it is one of these. */
+/** Checks if a code unit is a bidi control. */
 export function setsDirection(code: number): boolean {
   return (
     code === 0x061c ||

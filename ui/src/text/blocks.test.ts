@@ -40,14 +40,14 @@ Heading
 The end, with $x$ and [a link](https://a.example).
 `;
 
-/** What the blocks show, code included, as one text. */
+/** Text of all blocks, code included. */
 function shown(blocks: Block[]): string {
   return blocks
     .map((block) => (block.kind !== "code" ? block.html : `CODE ${block.language}\n${block.code}`))
     .join("");
 }
 
-/** Every block that a reader makes of a text, whatever their groups. */
+/** All blocks of a text, without their groups. */
 function blocksOf(reader: BlockReader, text: string, open: boolean): Block[] {
   return reader.read(text, open).groups.flat();
 }
@@ -56,7 +56,7 @@ function whole(text: string): string {
   return shown(blocksOf(new BlockReader(), text, false));
 }
 
-/** The text in pieces of the given sizes, in turn, as they would arrive. */
+/** Reads a text in chunks of the given sizes, in rotation, as if streamed. */
 function read(text: string, sizes: number[]): Block[] {
   const reader = new BlockReader();
   let at = 0;
@@ -104,7 +104,7 @@ test("a link finds its address at the end of the answer, and what has no link st
   expect(after[0]).toBe(before[0]);
 });
 
-/** So often that it is longer than several windows. */
+/** Repeats a text until it spans several windows. */
 const long = (text: string, length = 90_000): string =>
   text.repeat(Math.ceil(length / text.length)).slice(0, length);
 
@@ -151,7 +151,8 @@ describe("a text longer than any window", () => {
       md.parse = parse;
       return parsed;
     };
-    // Short texts are parsed whole at each update, so only what comes after the first window counts.
+    // Short texts are parsed as a whole at each update, so only the part after the first window
+    // counts.
     const first = work(30_000);
     expect(work(90_000) - first).toBeLessThan(2.5 * (work(60_000) - first) + 100_000);
   });

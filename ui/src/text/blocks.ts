@@ -5,52 +5,62 @@ import { md } from "./markdown";
 import { mend } from "./mend";
 import { cutFor, endOfWindow } from "./window";
 
-/** A top-level piece of an answer. `html` still has to pass the sanitiser; `joined` goes on from the block before. */
+/**
+ * A top-level block of an answer. `html` is not sanitised yet; `joined` continues the previous
+ * block.
+ */
 export type Block =
   | { id: number; kind: "html"; html: string; joined: boolean }
   | { id: number; kind: "table"; html: string; joined: boolean }
   | { id: number; kind: "code"; code: string; language: string; open: boolean };
 
-/** What was read: the blocks in groups, of which full ones stay the same object; whether that is all. */
+/**
+ * Blocks read so far, in groups; a full group stays the same object. `done`: nothing is left to
+ * read.
+ */
 export type Reading = { groups: Block[][]; done: boolean };
 
-/** The most blocks and characters of a group: an update looks only at the last group. */
+/** Limits of blocks and characters per group. An update only affects the last group. */
 const GROUP = 32;
 const GROUP_SIZE = 20_000;
 
 const UNCUT = { type: "", head: "", block: -1 };
 
 /**
- * Reads a growing Markdown text as blocks. Blocks that can no longer change are never parsed again, and
- * those that have not changed keep their identity, so an update costs what its last block costs.
+ * Parses growing Markdown into blocks. A final block is never parsed again, and an unchanged block
+ * keeps its identity, so the cost of an update is that of its last block.
  *
- * No block is longer than a window: a longer one is cut where it hurts least, always at the same place
- * however the text arrives. So an update costs no more than a window, whatever a model writes.
+ * No block is longer than a window: a longer one is split at the least harmful position, which does
+ * not depend on how the text arrives. So no update costs more than one window, whatever a model
+ * writes.
  */
 export class BlockReader {
   #source = "";
-  /** Full groups of blocks that no longer change, and the blocks of the group that is being filled. */
+  /** Full groups of final blocks, and the final blocks of the group in progress. */
   #full: Block[][] = [];
   #part: Block[] = [];
   #count = 0;
-  /** What was shown last, fixed or not, by id. */
+  /** Latest blocks by id, final or not. */
   #shown: Block[] = [];
-  /** How much of the source the fixed blocks cover. */
+  /** Length of the source that the final blocks cover. */
   #offset = 0;
-  /** The block that was cut: the type of its first token, the head of a table, and which block goes on with it. */
+  /**
+   * Block that was split: the type of its first token, the head of a table, and the id of the block
+   * that continues it.
+   */
   #cut = UNCUT;
   #fence: LongFence | null = null;
   #env: Env = {};
-  /** The link addresses of the whole text, once it was read to its end. */
+  /** Link definitions of the whole text, once it was read to its end. */
   #found: Env = {};
-  /** The text defines link addresses; those may come after the links. */
+  /** True if the text has link definitions, which may follow their links. */
   #defines = false;
-  /** The ended text was read from its beginning, with the addresses of all of it. */
+  /** True if the finished text was read from its start with all link definitions. */
   #complete = false;
 
   /**
-   * The blocks of `source`; `open` while more text may follow. When `enough` says so, what is left of a
-   * long text is for the next call.
+   * Returns the blocks of `source`. `open`: more text may follow. `enough`: returns true to leave
+   * the rest of a long text to the next call.
    */
   read(source: string, open: boolean, enough: () => boolean = () => false): Reading {
     const text = source.includes("\r") ? source.replace(/\r\n?/gu, "\n") : source;
@@ -65,13 +75,16 @@ export class BlockReader {
         this.#shown.length = this.#count + live.length;
         return this.#reading(live, true);
       }
-      // A link is read before its address when that comes in a later block.
+      // Links before their definition need a second pass.
       this.#again(this.#found);
       this.#complete = true;
     }
   }
 
-  /** Fixes what can be fixed and returns the blocks after that; null when there is more to read. */
+  /**
+   * Finalises blocks as far as possible and returns the ones after them; null if there is more to
+   * read.
+   */
   #advance(open: boolean, enough: () => boolean): Block[] | null {
     for (;;) {
       const end = endOfWindow(this.#source, this.#offset);
@@ -84,7 +97,7 @@ export class BlockReader {
     }
   }
 
-  /** The text after the fixed blocks, which is shorter than a window. */
+  /** Parses the text after the final blocks, which is shorter than a window. */
   #readTail(open: boolean): Block[] {
     const tail = this.#cut.head + this.#source.slice(this.#offset);
     const text = open ? mend(tail) : tail;
@@ -98,8 +111,8 @@ export class BlockReader {
         this.#keep(group, text, lines, env, this.#count + at, false),
       );
     }
-    // Only the last line may still turn out to be something else, so a block is fixed when the one
-    // after it begins on a complete line.
+    // Only the last line can still change its meaning, so a block is final once the next one begins
+    // on a complete line.
     const completeLines = tail.split("\n").length - 1;
     const next = groups.findLastIndex((group, at) => at > 0 && group.from < completeLines);
     const live: Block[] = [];
@@ -113,7 +126,7 @@ export class BlockReader {
     return live;
   }
 
-  /** A window of a text that goes on after it: all blocks but its last are there in full. */
+  /** Parses a window with more text after it: all of its blocks except the last are complete. */
   #readWindow(end: number): void {
     const text = this.#cut.head + this.#source.slice(this.#offset, end);
     const env: Env = { references: { ...this.#env.references }, open: true };
@@ -147,7 +160,7 @@ export class BlockReader {
     this.#cut = { type: first?.type ?? "", head, block: this.#count };
   }
 
-  /** A block of code that is longer than a window; null when its end was found. */
+  /** Reads a code block that is longer than a window; null once its end is found. */
   #readFence(fence: LongFence, open: boolean): Block[] | null {
     const end = fence.read(this.#source);
     const { code, language } = fence;
@@ -161,7 +174,7 @@ export class BlockReader {
     return null;
   }
 
-  /** What lies before `to` in `text` is read for good. */
+  /** Marks `text` up to `to` as final. */
   #consume(text: string, to: number): void {
     this.#offset += to - this.#cut.head.length;
     const known = Object.keys(this.#env.references ?? {}).length;
@@ -201,7 +214,7 @@ export class BlockReader {
     this.#defines = false;
   }
 
-  /** Begins at the beginning, with what is shown staying until it is read. */
+  /** Restarts from the beginning. The previous blocks stay visible until they are read again. */
   #again(env: Env = {}): void {
     this.#env = env;
     this.#complete = false;
@@ -233,7 +246,7 @@ export class BlockReader {
     return this.#same({ id, kind, html, joined });
   }
 
-  /** The block as it was shown before, where it is still the same. */
+  /** Returns the previous block object if it is unchanged. */
   #same(block: Block): Block {
     const before = this.#shown[block.id];
     const kept = before && alike(before, block) ? before : block;
@@ -256,7 +269,7 @@ function alike(a: Block, b: Block): boolean {
 
 type Group = { tokens: Token[]; from: number; to: number };
 
-/** The tokens of each top-level block, with its lines. */
+/** Tokens and lines of each top-level block. */
 function topLevel(tokens: Token[]): Group[] {
   const groups: Group[] = [];
   for (const token of tokens) {
@@ -268,7 +281,7 @@ function topLevel(tokens: Token[]): Group[] {
   return groups;
 }
 
-/** Where each line begins, and the end. */
+/** Offsets of the line starts, and of the end. */
 function starts(text: string): number[] {
   const found = [0];
   for (let at = text.indexOf("\n"); at >= 0; at = text.indexOf("\n", at + 1)) found.push(at + 1);

@@ -1,20 +1,21 @@
 import type { MarkdownIt, StateCore } from "markdown-it";
 
-/** Stands for a pipe that is not the edge of a cell, while the rows are split. */
+/** Placeholder for a pipe within a cell while rows are split. */
 const PIPE = "\uE010";
 
 const DELIMITER_ROW = /^[\s>]*\|?[\s:-]*-[\s:-]*(?:\|[\s:-]*)+$/u;
-/** A row is within quotations and items. */
+/** Quotation and list markers before a row. */
 const PREFIX = /^[\s>]*(?:(?:[-*+]|\d{1,9}[.)])\s+(?=\|))?/u;
 const UNESCAPED_PIPE = /(?<!\\)\|/u;
 
-/** Code and formulas, in which a pipe is a pipe. A price such as $5 begins no formula. */
+/** Code and formulas, in which a pipe is literal. A price such as $5 does not start a formula. */
 const SPAN =
   /(?<![\\`])(`{1,3})(?!`)(?:(?!\1(?!`)).){1,500}\1(?!`)|\\\((?:(?!\\[()]).){1,500}\\\)|\$\$[^$]{1,500}\$\$|(?<![\\$])\$(?![\s$])(?:\\.|[^$\\]){0,500}(?<!\s)\$(?!\d)/gu;
 
 /**
- * Tables with pipes in their cells: GFM ends the cell at each of them, and drops what is then too much. Here a row has the
- * pipes of its formulas and code as text, where so it has as many cells as the table has columns.
+ * Tables with pipes within cells. GFM ends the cell at each pipe and drops surplus cells. Here the
+ * pipes in a row's formulas and code are literal if that gives the row as many cells as the table
+ * has columns.
  */
 export function cells(md: MarkdownIt): void {
   md.core.ruler.before("block", "pipes", hidePipes);

@@ -8,7 +8,7 @@ export function escapeHtml(text: string): string {
     .replace(/"/gu, "&quot;");
 }
 
-/** The info word of a block of code, in small letters. */
+/** First word of a fence's info string, in lower case. */
 export function languageOf(token: Token | undefined): string {
   return token?.info.trim().split(/\s+/u)[0]?.toLowerCase() ?? "";
 }

@@ -1,4 +1,4 @@
-/** Answers as models write them, for tests that read all their beginnings. */
+/** Typical answers of models, for tests that parse every prefix. */
 const TICK = "`";
 
 export const corpus: string[] = [

@@ -8,7 +8,7 @@ const dayOfYear = new Intl.DateTimeFormat("en-GB", {
   year: "numeric",
 });
 
-/** A moment in Unix seconds as a list shows it: 14:05 today, 3 Mar this year, 3 Mar 2025 before. */
+/** Formats a time in Unix seconds for a list: 14:05 today, 3 Mar this year, 3 Mar 2025 before. */
 export function shortDate(seconds: number, now = new Date()): string {
   const date = new Date(seconds * 1000);
   if (date.toDateString() === now.toDateString()) return time.format(date);
@@ -17,7 +17,7 @@ export function shortDate(seconds: number, now = new Date()): string {
 
 const DAY_SECONDS = 24 * 60 * 60;
 
-/** How long it is until a moment in Unix seconds: 12 days, 1 day, today. */
+/** Time until a date in Unix seconds: 12 days, 1 day, today. */
 export function daysLeft(seconds: number, now = new Date()): string {
   const days = Math.ceil((seconds - now.getTime() / 1000) / DAY_SECONDS);
   if (days <= 0) return "today";

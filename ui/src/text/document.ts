@@ -2,7 +2,7 @@ import { type Block, BlockReader } from "./blocks";
 import { codeFigure } from "./markdown";
 import { type Drawn, joinTables } from "./tables";
 
-/** An answer as HTML for a document, which has no script and no buttons. */
+/** Renders an answer for a document, which has no scripts or buttons. */
 export function answerHtml(markdown: string): string {
   const blocks: Block[] = new BlockReader().read(markdown, false).groups.flat();
   return withoutButtons(joinTables(blocks).map(htmlOf).join(""));
@@ -16,7 +16,7 @@ function htmlOf(block: Drawn): string {
 
 const BODY_END = /<\/tbody>\s*<\/table><\/div>\s*$/u;
 
-/** One table of its parts, each of which has the head. */
+/** Merges the parts of a table, each of which repeats the head. */
 function tableOf(parts: string[]): string {
   return parts
     .map((part, at) => {

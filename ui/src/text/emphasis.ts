@@ -1,13 +1,14 @@
 import type { MarkdownIt, StateInline } from "markdown-it";
 
-/** Signs with which a quotation or a bracket begins. */
+/** Characters that open a quotation or a bracket. */
 const OPENING = /[\p{Ps}\p{Pi}"'`$\\]/u;
 const SPACE = /\s/u;
 const STAR = 0x2a;
 
 /**
- * Bold text beside signs, as models write it: `**Note:**text` and `字**「字」**字`. CommonMark decides by the characters on
- * both sides alone, and leaves the asterisks there. Here two asterisks close what is open, whatever follows them.
+ * Bold text next to punctuation, as models write it: `**Note:**text` and `字**「字」**字`. CommonMark
+ * only considers the adjacent characters, and keeps those asterisks as text. Here two asterisks
+ * close an open emphasis, whatever follows them.
  */
 export function emphasis(md: MarkdownIt): void {
   md.inline.State = class extends md.inline.State {
@@ -30,7 +31,7 @@ export function emphasis(md: MarkdownIt): void {
   };
 }
 
-/** More runs of two or more asterisks have opened than closed. */
+/** Checks if more runs of two or more asterisks have opened than closed. */
 function isStrongOpen(state: StateInline): boolean {
   let depth = 0;
   let at = 0;

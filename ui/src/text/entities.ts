@@ -7,7 +7,7 @@ const ENTITIES: Record<string, string> = {
   "&nbsp;": "\u00A0",
 };
 
-/** The text of HTML that markdown-it, highlight.js or Temml escaped: they use no other entities. */
+/** Decodes the entities in HTML from markdown-it, highlight.js and Temml, which use no others. */
 export function decodeEntities(html: string): string {
   return html.replace(/&(?:amp|lt|gt|quot|nbsp|#x27);/gu, (entity) => ENTITIES[entity] ?? "");
 }

@@ -3,10 +3,10 @@ import { languageOf } from "./code";
 import { mayGoOn, textOf } from "./lines";
 
 const FENCE = /^(`{3,}(?=[^`]*$)|~{3,})(.*)$/u;
-/** Text in these languages has fences of its own. */
+/** Languages whose code may contain fences. */
 const NESTING = /^\s*(?:markdown|md|mdx)(?![^\s{])/iu;
 
-/** In a block of Markdown, fences with an info word open inner blocks, because models forget to make the outer fence longer. */
+/** Nests fences with an info word in Markdown blocks: models forget to make the outer fence longer. */
 export function fences(md: MarkdownIt): void {
   md.block.ruler.before("fence", "markdown-fence", markdownFence, {
     alt: ["paragraph", "reference", "blockquote", "list"],
@@ -29,7 +29,7 @@ function markdownFence(state: StateBlock, first: number, last: number, silent: b
     if (lines.closes(text, before)) closing = line;
     else if (text === markup) lastBare = line;
   }
-  // Where one end is missing, the last one that is there is better than none.
+  // If a closing fence is missing, the last bare one closes the block.
   if (closing < 0 && !mayGoOn(state, line)) closing = lastBare;
   const end = closing < 0 ? line : closing;
   state.line = closing < 0 ? line : closing + 1;
@@ -41,12 +41,12 @@ function markdownFence(state: StateBlock, first: number, last: number, silent: b
   return true;
 }
 
-/** The lines of one block of code, until one closes it. */
+/** Finds the closing fence of a code block, line by line. */
 export class FenceLines {
   #inner = 0;
   readonly #nests: boolean;
 
-  /** `markup` and `info` are those of the opening fence. */
+  /** Takes the `markup` and `info` of the opening fence. */
   constructor(
     private readonly markup: string,
     private readonly info: string,
@@ -54,14 +54,16 @@ export class FenceLines {
     this.#nests = NESTING.test(info);
   }
 
-  /** A reader in the same place, for a line that may still grow. */
+  /** Copies the state, in order to test a line that may still grow. */
   copy(): FenceLines {
     const copy = new FenceLines(this.markup, this.info);
     copy.#inner = this.#inner;
     return copy;
   }
 
-  /** `line` has no indentation, `indent` spaces were before it; true for the line that closes the block. */
+  /**
+   * Returns true if the line closes the block. `line`: without its indentation of `indent` spaces.
+   */
   closes(line: string, indent: number): boolean {
     if (!line.startsWith(this.markup) || (indent >= 4 && !this.#nests)) return false;
     const [, mark = "", info = ""] = FENCE.exec(line) ?? [];
@@ -76,7 +78,9 @@ export class FenceLines {
   }
 }
 
-/** A block of code that is too long to be parsed at each update: its lines are read once, as they come. */
+/**
+ * A code block too long to be parsed at each update. Each of its lines is read once, as it arrives.
+ */
 export class LongFence {
   readonly language: string;
   readonly #fence: FenceLines;
@@ -84,7 +88,10 @@ export class LongFence {
   #lines = "";
   #last = "";
 
-  /** `opening` is markdown-it's token of the block, `indent` its spaces, and `at` where its code begins. */
+  /**
+   * `opening`: markdown-it's token of the block; `indent`: its indentation; `at`: start of its
+   * code.
+   */
   constructor(
     opening: Token,
     indent: number,
@@ -95,7 +102,7 @@ export class LongFence {
     this.#indent = indent;
   }
 
-  /** Where the block ends, and whether that is for good; null while its closing line has not come. */
+  /** End of the block, and whether it is final; null until the closing fence arrives. */
   read(source: string): { at: number; final: boolean } | null {
     for (let end = source.indexOf("\n", this.at); end >= 0; end = source.indexOf("\n", this.at)) {
       const line = source.slice(this.at, end);

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { formula } from "./formula";
 import known from "./formulas.json";
 
-/** Commands and environments that models write. */
+/** Commands and environments that models use. */
 test.each(known)("%s", (tex) => {
   for (const display of [false, true]) {
     const html = formula(tex, display);

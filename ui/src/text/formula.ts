@@ -2,23 +2,23 @@ import temml from "temml";
 import { escapeHtml } from "./code";
 import { inlineTex, plainTex } from "./latex";
 
-/** Longer ones are no formula that anybody wrote, and would take long to set. */
+/** Length above which a text is not rendered: it is unlikely to be a formula, and slow. */
 const LONGEST = 2000;
-/** Levels of braces. */
+/** Limit of nested braces. */
 const DEEPEST = 100;
-/** Commands that define others: what they expand to may have any length. */
+/** Commands that define macros, whose expansion has no limit. */
 const DEFINITION =
   /\\(?:[gex]?def|let|futurelet|(?:re|provide)?newcommand|DeclareMathOperator)(?![a-zA-Z])/u;
 
-/** Temml's colour of a command that it does not know. */
+/** Colour in which Temml renders an unknown command. */
 const UNKNOWN = "#b22222";
 
 const made = new Map<string, string>();
 const MOST_MADE = 500;
 
-/** TeX as MathML; the source itself when it is not TeX. */
+/** Converts TeX to MathML, or returns the source if it is not valid TeX. */
 export function formula(tex: string, display: boolean): string {
-  // While a paragraph grows, it is drawn again with the formulas that it has already.
+  // A growing paragraph is rendered again with the same formulas.
   const key = `${display ? "block" : "inline"} ${tex}`;
   const known = made.get(key);
   if (known !== undefined) return known;
@@ -45,7 +45,9 @@ function make(tex: string, display: boolean): string {
   }
 }
 
-/** Signs beside nothing, as in chemistry: WebKit draws them where there is something, though it be empty. */
+/**
+ * Scripts without a base, as in chemistry. WebKit only renders them on a base, even an empty one.
+ */
 const EMPTY_BASE = /(<m(?:sub|sup|subsup)>)<mrow><\/mrow>/gu;
 
 function depthOf(tex: string): number {
@@ -58,12 +60,12 @@ function depthOf(tex: string): number {
   return deepest;
 }
 
-/** A tag that has a style. */
+/** A tag with a style attribute. */
 const STYLED = /<([a-z]+)((?: [a-z-]+="[^"]*")*) style="([^"]*)"((?: [a-z-]+="[^"]*")*)>/gu;
 
 /**
- * The content security policy allows no inline styles, so what they say is said by classes, which `math.css` defines, and
- * by attributes of MathML.
+ * Replaces inline styles, which the content security policy forbids, by MathML attributes and by
+ * classes defined in `math.css`.
  */
 function withoutStyles(html: string): string {
   return html.replace(STYLED, (_, name: string, before: string, style: string, after: string) => {
@@ -82,11 +84,11 @@ function withoutStyles(html: string): string {
   });
 }
 
-/** Spaces beside cells, in hundredths of an em. */
+/** Steps of cell padding in `math.css`, in hundredths of an em. */
 const SPACES = [0, 14, 40, 50, 100, 200];
 const POINTS_OF_EM = 11.955;
 
-/** The class of `math.css` that stands for a declaration; empty where the formula is as good without. */
+/** Class in `math.css` that replaces a declaration; empty if the formula does not need it. */
 function classFor(property: string, value: string): string {
   const [, side = ""] = /^(?:padding|border)-(left|right|top|bottom)$/u.exec(property) ?? [];
   if (property.startsWith("padding-") && side !== "") {

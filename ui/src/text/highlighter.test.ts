@@ -4,7 +4,7 @@ import { Highlighter, type Job, type Outcome, type Reply } from "./highlighter";
 beforeEach(() => vi.useFakeTimers());
 afterEach(() => vi.useRealTimers());
 
-/** A highlighter whose workers do what the test says. */
+/** A highlighter with workers controlled by the test. */
 function stage(): {
   highlighter: Highlighter;
   workers: { jobs: Job[]; ended: boolean; onReply: (reply: Reply | "failed") => void }[];

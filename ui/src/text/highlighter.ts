@@ -1,18 +1,18 @@
 import type { Run } from "./runs";
 
-/** Code to colour, and how long the pieces are that it is wanted in. */
+/** Code to highlight, and the lengths of the pieces to split the result into. */
 export type Job = { code: string; language: string; lengths: number[] };
 
-/** What the worker answers: that it can begin, the runs of each piece, that a job is done. */
+/** Messages from the worker: it is ready, the runs of one piece, or the job is done. */
 export type Reply = "ready" | "done" | { index: number; runs: Run[] };
 
-/** A worker as seen from the page. */
+/** Interface of a worker to the page. */
 export type Port = { post(job: Job): void; end(): void };
 
 /** Starts a worker that sends its replies to `onReply`. */
 export type Start = (onReply: (reply: Reply | "failed") => void) => Port;
 
-/** How a job ended: `late` when it took longer than its time, `failed` when there is no worker. */
+/** Outcome of a job: `late` after a timeout, `failed` if no worker could be started. */
 export type Outcome = "done" | "late" | "failed";
 
 type Waiting = Job & {
@@ -22,10 +22,10 @@ type Waiting = Job & {
 };
 
 const DEADLINE_MS = 500;
-/** A worker that has not started after this time never will. */
+/** Timeout for the start of a worker. */
 const START_MS = 20_000;
 
-/** Colours code in a worker, one job after the other. A job past its deadline ends with its worker. */
+/** Highlights code in a worker, one job after the other. A timeout terminates the worker. */
 export class Highlighter {
   #queue: Waiting[] = [];
   #current: Waiting | undefined;
@@ -90,7 +90,7 @@ export class Highlighter {
     else if (!this.#current?.signal?.aborted) this.#current?.onPiece(reply.index, reply.runs);
   }
 
-  /** Ends the worker together with its job; the next job gets a new one. */
+  /** Terminates the worker with its job. The next job starts a new one. */
   #close(outcome: Outcome): void {
     this.#port?.end();
     this.#port = undefined;

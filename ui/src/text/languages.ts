@@ -1,4 +1,4 @@
-/** The languages that code is coloured in: highlight.js' common ones, by every name that a fence may use. */
+/** Supported languages, the common ones of highlight.js, with every name that a fence may use. */
 const NAMES: [name: string, known: string][] = [
   ["Bash", "bash sh zsh"],
   ["C", "c h"],
@@ -42,12 +42,12 @@ const names = new Map(
   NAMES.flatMap(([name, known]) => known.split(" ").map((each) => [each, name] as const)),
 );
 
-/** Whether code in this language can be coloured. */
+/** Checks if code in this language can be highlighted. */
 export function isKnownLanguage(language: string): boolean {
   return names.has(language);
 }
 
-/** What a reader calls the language: `ts` is TypeScript. */
+/** Display name of a language: TypeScript for `ts`. */
 export function languageName(language: string): string {
   if (language === "") return "Text";
   return names.get(language)?.split(",")[0] ?? language;

@@ -1,6 +1,6 @@
-/** LaTeX commands of documents rather than formulas: references, links, numbers of equations, units. */
+/** LaTeX commands of documents rather than formulas: references, links, equation numbers, units. */
 
-/** An argument without braces of its own within, or with one level of them. */
+/** An argument in braces, which may contain one level of nested braces. */
 const ARGUMENT = String.raw`\s*\{((?:[^{}\\]|\\.|\{(?:[^{}\\]|\\.)*\})*)\}`;
 const command = (names: string, args: number, options = ""): RegExp =>
   new RegExp(String.raw`\\(?:${names})(?![a-zA-Z])${options}${ARGUMENT.repeat(args)}`, "gu");
@@ -21,7 +21,10 @@ const UNIT = command("si|unit", 1, OPTION);
 const NUMBER = command("num", 1, OPTION);
 const ANGLE = command("ang", 1, OPTION);
 
-/** Formulas with what Temml knows alone. Equations have no numbers: nothing in a chat refers to them. */
+/**
+ * Rewrites formulas with commands that Temml supports. Drops equation numbers, since nothing in a
+ * chat refers to them.
+ */
 export function plainTex(tex: string): string {
   if (!tex.includes("\\")) return tex;
   return (
@@ -33,12 +36,12 @@ export function plainTex(tex: string): string {
       .replace(URL, (_, address: string) => String.raw`\text{${escaped(address)}}`)
       .replace(REFERENCE, (_, label: string) => String.raw`\text{${escaped(label)}}`)
       .replace(EQUATION_REFERENCE, (_, label: string) => String.raw`\text{(${escaped(label)})}`)
-      // WebKit strikes through the letters alone, and the strokes of an x hide the line.
+      // WebKit strikes through the glyphs only, and the strokes of an x hide the line.
       .replace(CANCEL, String.raw`\cancel{\,$1\,}`)
       .replace(DOUBLE, String.raw`\mathbb{$1}`)
       .replace(/\\overarc(?![a-zA-Z])/gu, "\\overparen")
       .replace(QUANTITY, (whole, number: string, units: string) =>
-        // The package physics has a command of this name, too, with one argument.
+        // The physics package has a command of this name with one argument.
         /\\[a-zA-Z]|^[a-zµΩ°%/^\d.~-]+$/iu.test(units)
           ? `${digits(number)}\\,${unit(units)}`
           : whole,
@@ -49,7 +52,7 @@ export function plainTex(tex: string): string {
   );
 }
 
-/** Environments that stand by themselves, and those that do the same within a line. */
+/** Display environments, and their counterparts within a line. */
 const WITHIN: Record<string, string> = {
   align: "aligned",
   alignat: "alignedat",
@@ -60,7 +63,7 @@ const WITHIN: Record<string, string> = {
 };
 const DISPLAYED = /\\(begin|end)\{(align|alignat|equation|gather|multline|split)\*?\}/gu;
 
-/** The same formula in a line, such as that of a cell. */
+/** Rewrites a formula for use in a line, for example in a table cell. */
 export function inlineTex(tex: string): string {
   return tex
     .replace(DISPLAYED, (_, edge: string, name: string) => `\\${edge}{${WITHIN[name]}}`)
@@ -70,7 +73,7 @@ export function inlineTex(tex: string): string {
 const escaped = (text: string): string =>
   text.replace(/[\\{}]/gu, "").replace(/[#$%&_^~]/gu, "\\$&");
 
-/** 1e-3 is a power of ten. */
+/** Formats scientific notation: 1e-3 becomes a power of ten. */
 function digits(number: string): string {
   const [mantissa = "", exponent] = number.trim().split(/[eE]/u);
   if (exponent === undefined) return mantissa;
@@ -134,7 +137,7 @@ const UNITS: Record<string, string> = {
 
 const POWERS: Record<string, string> = { squared: "^{2}", cubed: "^{3}" };
 
-/** Units by their names, or as they are written. */
+/** Formats units given by name or symbol. */
 function unit(units: string): string {
   let tex = "";
   let word = "";

@@ -1,18 +1,18 @@
 import type { StateBlock } from "markdown-it";
 
-/** The text may go on after this line, which is its last one. */
+/** Checks if this is the last line of a text that may still grow. */
 export function mayGoOn(state: StateBlock, last: number): boolean {
   return state.env["open"] === true && last === state.bMarks.length - 1;
 }
 
-/** A line without the marks and spaces of what it is in. */
+/** Text of a line without indentation and container markers. */
 export function textOf(state: StateBlock, line: number): string {
   return state.src
     .slice((state.bMarks[line] ?? 0) + (state.tShift[line] ?? 0), state.eMarks[line])
     .trimEnd();
 }
 
-/** The first line after a paragraph that goes on at `line`. */
+/** First line after a paragraph that continues at `line`. */
 export function endOfParagraph(state: StateBlock, line: number, last: number): number {
   const rules = state.md.block.ruler.getRules("paragraph");
   const before = state.parentType;

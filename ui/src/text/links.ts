@@ -1,6 +1,6 @@
 const SCHEMES = new Set(["https:", "http:", "mailto:"]);
 
-/** Characters that reorder or hide text, and so can make an address look like another one. */
+/** Characters that reorder or hide text, so that one URL can look like another. */
 const DECEPTIVE =
   /[\u00AD\u034F\u061C\u115F\u1160\u17B4\u17B5\u180B-\u180F\u200B-\u200F\u202A-\u202E\u2060-\u206F\u3164\uFE00-\uFE0F\uFEFF\uFFA0\u{E0000}-\u{E0FFF}]/gu;
 
@@ -8,7 +8,7 @@ export function withoutDeceptiveCharacters(text: string): string {
   return text.replace(DECEPTIVE, "");
 }
 
-/** The address as the browser would open it, or null for one that Goldcrest does not open. */
+/** Normalised URL, or null if Goldcrest does not open it. */
 export function address(href: string): string | null {
   try {
     const url = new URL(href);
@@ -20,7 +20,7 @@ export function address(href: string): string | null {
   }
 }
 
-/** The address of a mail with no more than a subject and a body: others could attach a file. */
+/** Reduces a mailto URL to its recipient, subject and body: other fields could attach a file. */
 export function withTextAlone(href: string): string {
   if (!/^mailto:/iu.test(href)) return href;
   const [to = "", fields = ""] = (href.split("#")[0] ?? "").split(/\?(.*)/su);
@@ -28,7 +28,7 @@ export function withTextAlone(href: string): string {
   return kept.length === 0 ? to : `${to}?${kept.join("&")}`;
 }
 
-/** An address in three parts, the middle one (the host, or the mailbox) being what to look at. */
+/** Splits a URL into three parts. The middle one, the host or mailbox, is to be emphasised. */
 export function addressParts(href: string): [before: string, who: string, after: string] {
   const url = new URL(href);
   const who = url.protocol === "mailto:" ? url.pathname : url.host;

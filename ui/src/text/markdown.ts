@@ -10,7 +10,7 @@ import { notes } from "./notes";
 import { tags } from "./tags";
 import { tasks } from "./tasks";
 
-/** The Markdown of answers: no raw HTML, no remote content, links only to plain addresses. */
+/** Markdown parser for answers: no raw HTML, no remote content, and links only to plain URLs. */
 export const md: MarkdownIt = markdownIt({ html: false, linkify: true, breaks: true });
 md.linkify.set({ fuzzyLink: false, fuzzyEmail: false });
 md.validateLink = (url) => address(url) !== null;
@@ -24,7 +24,7 @@ md.use(fences);
 md.use(notes);
 md.use(tasks);
 
-// A row of brackets without an end is searched for one only once.
+// A row of opening brackets is searched only once for a closing one.
 md.inline.ruler.before("link", "bracket", (state, silent) => {
   const { src, pos } = state;
   if (src[pos] !== "[" || src.indexOf("]", pos) >= 0) return false;
@@ -33,7 +33,7 @@ md.inline.ruler.before("link", "bracket", (state, silent) => {
   return true;
 });
 
-/** An image is never loaded: it becomes a link that says where it is. */
+/** Images are never loaded. Each becomes a link to its URL. */
 md.renderer.rules.image = (tokens, at) => {
   const token = tokens[at];
   const source = String(token?.attrGet("src") ?? "");
@@ -47,14 +47,15 @@ md.renderer.rules.fence = (tokens, at) => {
 };
 md.renderer.rules.code_block = (tokens, at) => codeFigure(tokens[at]?.content ?? "", "");
 
-// A wide table scrolls by itself; the keyboard reaches it. `TableBlock.svelte` draws those at the top level.
+// A wide table scrolls horizontally, by keyboard, too. `TableBlock.svelte` renders top-level
+// tables.
 md.renderer.rules["table_open"] = () => `<div class="table" tabindex="0"><table>\n`;
 md.renderer.rules["table_close"] = () => `</table></div>\n`;
 
-/** Characters of a cell that needs no second line. */
+/** Length, in characters, up to which a cell does not wrap. */
 const SHORT = 24;
 
-// Inline styles are not allowed, and that is how markdown-it aligns cells.
+// Replaces the inline styles by which markdown-it aligns cells, since they are not allowed.
 for (const rule of ["th_open", "td_open"]) {
   md.renderer.rules[rule] = (tokens, at) => {
     const token = tokens[at];
@@ -75,7 +76,9 @@ md.core.ruler.push("link-text", (state) => {
   }
 });
 
-/** The conversation has the first heading, a message the second; those of an answer are below them. */
+/**
+ * Shifts headings: level 1 is the conversation, level 2 a message, and those of an answer follow.
+ */
 md.core.ruler.push("heading-levels", (state) => {
   for (const token of state.tokens) {
     if (token.type !== "heading_open" && token.type !== "heading_close") continue;
@@ -84,8 +87,8 @@ md.core.ruler.push("heading-levels", (state) => {
 });
 
 /**
- * Code inside a list or a quotation; `CodeBlock.svelte` draws the same for code at the top level.
- * `colourCode` gives it its colours where it is drawn.
+ * Renders code in a list or quotation, like `CodeBlock.svelte` for top-level code. `colourCode`
+ * highlights it after it is rendered.
  */
 export function codeFigure(code: string, language: string): string {
   const name = escapeHtml(languageName(language));

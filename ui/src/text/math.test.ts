@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { md } from "./markdown";
 
-/** The formulas that a text holds, as markdown-it's tokens have them. */
+/** Contents of the formula tokens in a text. */
 function formulas(text: string): string[] {
   return md
     .parse(text, {})

@@ -6,9 +6,9 @@ import { endOfParagraph, mayGoOn, textOf } from "./lines";
 /**
  * Formulas in Markdown: `$…$`, `\(…\)`, `$$…$$`, `\[…\]` and environments such as `\begin{align}…`.
  *
- * The rules run inside markdown-it, so code is never read as a formula and nothing inside a formula
- * is read as Markdown. A single `$` follows pandoc: the opening one has no space to its right, the
- * closing one no space to its left and no digit to its right; so `$5 and $10` stays money.
+ * The rules run within markdown-it, so code is never read as a formula, and nothing within a
+ * formula as Markdown. A single `$` follows the rules of pandoc: no space after the opening one, no
+ * space before and no digit after the closing one. So `$5 and $10` stays text.
  */
 export function math(md: MarkdownIt): void {
   md.inline.ruler.before("escape", "math", inlineMath);
@@ -30,7 +30,9 @@ export function math(md: MarkdownIt): void {
     `<p><code class="formula-open">${escapeHtml(tokens[at]?.content ?? "")}</code></p>\n`;
 }
 
-/** WebKit breaks the line between a formula and its comma, so what follows closely goes along. */
+/**
+ * Attaches punctuation to the formula before it, since WebKit would break the line between them.
+ */
 function joinPunctuation(state: StateCore): void {
   for (const { children } of state.tokens) {
     for (const [at, token] of (children ?? []).entries()) {
@@ -46,7 +48,9 @@ function joinPunctuation(state: StateCore): void {
 const isDisplayed = (meta: unknown): boolean => (meta as Meta | null)?.isDisplay === true;
 type Meta = { isDisplay: boolean };
 
-/** A formula on lines of its own needs no line breaks beside it; in a cell or a heading it is one of the line. */
+/**
+ * Removes line breaks next to display formulas. In a cell or a heading, makes the formula inline.
+ */
 function fitDisplay(state: StateCore): void {
   for (const [at, { children }] of state.tokens.entries()) {
     if (!children?.some(({ meta }) => isDisplayed(meta))) continue;
@@ -61,16 +65,16 @@ function fitDisplay(state: StateCore): void {
   }
 }
 
-/** Environments that are formulas without any marks around them. */
+/** Environments that are formulas without delimiters. */
 const ENVIRONMENT =
   /^\\begin\{((?:equation|align|alignat|gather|aligned|alignedat|gathered|split|cases|dcases|rcases|array|subarray|[pbBvV]?matrix|smallmatrix|CD)\*?)\}/u;
-/** These make a formula that stands by itself, even within a sentence. */
+/** Content that makes a formula a display formula, even within a sentence. */
 const DISPLAY = /\\\\|\\tag(?![a-z])|\\begin\{(?:equation|align|alignat|gather|CD)\*?\}/u;
 
-/** Marks around a formula; of an environment they are a part of it. */
+/** Delimiters of a formula. Those of an environment are part of it. */
 type Marks = { open: string; close: string; isPart?: boolean };
 
-/** The marks of what may be a formula on lines of its own. */
+/** Delimiters of a possible display formula. */
 function blockMarks(text: string): Marks | null {
   if (text.startsWith("$$")) return { open: "$$", close: "$$" };
   if (text.startsWith("\\[")) return { open: "\\[", close: "\\]" };
@@ -78,7 +82,7 @@ function blockMarks(text: string): Marks | null {
   return open === undefined ? null : { open, close: `\\end{${name}}`, isPart: true };
 }
 
-/** The marks at `start` of a text. */
+/** Delimiters at `start`. */
 function marksAt(src: string, start: number, max: number): Marks | null {
   if (src.startsWith("\\(", start)) return { open: "\\(", close: "\\)" };
   const marks = blockMarks(src.slice(start, start + 30));
@@ -101,7 +105,7 @@ function inlineMath(state: StateInline, silent: boolean): boolean {
   const to = boxed > 0 ? boxed - 1 : endFor(state, from, marks.close);
   const end = to + marks.close.length;
   const content = src.slice(from, Math.max(from, to)).trim();
-  // Numbers alone, in brackets that are escaped, name a source.
+  // Numbers in escaped brackets are a citation.
   if (to < 0 || content === "" || (marks.open === "\\[" && /^[\d\s,–-]+$/u.test(content)))
     return false;
   if (!silent) {
@@ -116,7 +120,7 @@ function inlineMath(state: StateInline, silent: boolean): boolean {
 
 const LONGEST_BOX = 1000;
 
-/** Where a box ends that models write around a result without any marks; 0 where there is none. */
+/** End of a `\boxed{…}` that a model wrote without delimiters; 0 if there is none. */
 function endOfBox(src: string, from: number, max: number): number {
   if (!src.startsWith("\\boxed{", from)) return 0;
   let depth = 0;
@@ -129,7 +133,10 @@ function endOfBox(src: string, from: number, max: number): number {
   return 0;
 }
 
-/** Two dollar signs within a sentence mean a formula in its line, unless what they hold needs lines of its own. */
+/**
+ * Checks if a formula is a display formula. Double dollar signs within a sentence are inline,
+ * unless their content needs lines of its own.
+ */
 function isDisplay(src: string, from: number, to: number, open: string): boolean {
   if (open.length < 2 || open === "\\(") return false;
   const formula = src.slice(from, to);
@@ -139,21 +146,21 @@ function isDisplay(src: string, from: number, to: number, open: string): boolean
   return before.trim() === "" && (formula.includes("\n") || /^[\s.,;:!?]*$/u.test(after));
 }
 
-/** In each text, the place from which on a closing mark is known not to come. */
+/** Position in each text after which a closing delimiter is known to be missing. */
 const without = new WeakMap<StateInline, Map<string, number>>();
 
-/** As `endOf`, but a text full of opening marks is searched for the closing one only once. */
+/** Cached `endOf`: a text full of opening delimiters is searched only once for a closing one. */
 function endFor(state: StateInline, from: number, close: string): number {
   const known = without.get(state) ?? new Map<string, number>();
   without.set(state, known);
   if (from >= (known.get(close) ?? Infinity)) return -1;
   const to = endOf(state.src, from, state.posMax, close);
-  // A dollar sign that cannot close says nothing of those after it.
+  // A dollar sign that cannot close does not rule out a later one.
   if (to < 0 && close.startsWith("\\")) known.set(close, from);
   return to;
 }
 
-/** Where the closing mark is; -1 when there is none, or the first one found cannot close. */
+/** Position of the closing delimiter; -1 if there is none or the first one cannot close. */
 function endOf(src: string, from: number, max: number, close: string): number {
   for (let at = src.indexOf(close, from); at >= 0 && at < max; at = src.indexOf(close, at + 1)) {
     if (close.startsWith("\\")) return at;
@@ -165,8 +172,8 @@ function endOf(src: string, from: number, max: number, close: string): number {
 }
 
 /**
- * A formula on lines of its own is a paragraph, with the words behind its end. One whose end has not come yet is shown as
- * its source while it may come; without an end it is text.
+ * A display formula is a paragraph, including the text after its end. While its end may still
+ * arrive, its source is shown; without an end it is text.
  */
 function blockMath(state: StateBlock, first: number, last: number, silent: boolean): boolean {
   const start = textOf(state, first);
@@ -197,7 +204,7 @@ function blockMath(state: StateBlock, first: number, last: number, silent: boole
 
 type BlockEnd = { line: number; hasWords: boolean; isOpen: boolean };
 
-/** The first line below a formula that begins at `first`; null when it has no end, or is one within a sentence. */
+/** End of a formula that begins at `first`; null if it has no end or is part of a sentence. */
 function endOfBlock(state: StateBlock, first: number, last: number, marks: Marks): BlockEnd | null {
   const { open, close } = marks;
   const start = textOf(state, first).slice(open.length);
@@ -208,7 +215,7 @@ function endOfBlock(state: StateBlock, first: number, last: number, marks: Marks
     const text = line === first ? start : textOf(state, line);
     const isOutside = (state.sCount[line] ?? 0) < state.blkIndent;
     if (line > first && text === "") {
-      // TeX allows no empty line within a formula; around it, models write some.
+      // TeX does not allow empty lines within a formula, but models write some at its edges.
       isBroken ||= hasContent;
       continue;
     }

@@ -1,14 +1,14 @@
 import { FenceLines } from "./fence";
 
-/** A last line that is not yet what it will be: a list mark, a heading mark, a fence, a table's edge. */
+/** An ambiguous last line: a list, heading or fence marker, or the edge of a table. */
 const UNDECIDED =
   /^\s*(?:\d{1,9}[.)]\s+|[-*+>_=~#:|]\s*)*(?:\d{1,9}[.)]?|`{1,3}|\[[ xX]?\]?)?\s*$/u;
 const TABLE_ROW = /^[\s>]*(?:[-*+]\s+)?\|/u;
 const DELIMITER_ROW = /^\s*\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*\|?\s*$/u;
 
 /**
- * The end of a growing text as it will probably read: marks that still mean nothing are held back,
- * and emphasis, code and links that have begun are closed. So nothing flickers while it is written.
+ * Completes the end of a growing text: holds back ambiguous markers, and closes open emphasis, code
+ * and links. This avoids flicker during streaming.
  */
 export function mend(text: string): string {
   const lines = text.split("\n");
@@ -23,7 +23,7 @@ export function mend(text: string): string {
 
 const isUndecided = (line: string): boolean => UNDECIDED.test(line) || TABLE_ROW.test(line);
 
-/** The mark and the info of a fence; within items and quotations there are more marks before it. */
+/** Markup and info of a fence, after the markers of items and quotations. */
 function fenceOf(line: string): { markup: string; info: string } | null {
   const text = line.replace(/^[\s>]*(?:(?:[-*+]|\d{1,9}[.)])\s+)?/u, "");
   const [, markup, info = ""] = /^(`{3,}(?=[^`]*$)|~{3,})(.*)$/u.exec(text) ?? [];
@@ -41,7 +41,7 @@ function endsInFence(lines: string[]): boolean {
   return fence !== null;
 }
 
-/** A table's first row reads as text until the row below it says that it is a table. */
+/** Holds back the first row of a table, which is text until the delimiter row arrives. */
 function holdBackTable(lines: string[]): string[] {
   const from =
     lines.findLastIndex((line, at) => at < lines.length - 1 && !TABLE_ROW.test(line)) + 1;
@@ -51,7 +51,7 @@ function holdBackTable(lines: string[]): string[] {
   return isTable ? lines : [...lines.slice(0, from), ""];
 }
 
-/** A link whose address is still coming shows its text. */
+/** Shows only the text of a link whose URL is incomplete. */
 function closeLink(line: string): string {
   const ended = Math.max(line.lastIndexOf(")"), line.search(/\s\S*$/u));
   let at = line.indexOf("](", ended + 1);
@@ -70,7 +70,7 @@ function closeLink(line: string): string {
 const NAMES = ["br", "sub", "sup", "kbd", "mark", "u", "summary", "details"];
 const TAG_BEGUN = /<(?:!-{0,2}|\/?([a-z]{0,7})[\s/]?)$/iu;
 
-/** The line without a tag that is being written. */
+/** Removes an incomplete tag at the end of the line. */
 function withoutTag(line: string): string {
   const [begun, name = ""] = TAG_BEGUN.exec(line) ?? [];
   const isTag = NAMES.some((each) => each.startsWith(name.toLowerCase()));
@@ -98,7 +98,7 @@ function closeMarks(line: string): string {
   return mended;
 }
 
-/** A mark at the very end opens nothing yet when all of its kind before it are paired. */
+/** Checks if a marker opens: at the end of the line it does not if all earlier ones are paired. */
 function isOpening(line: string, mark: string, at: number): boolean {
   return count(line.slice(0, at), mark === "`" ? /`/gu : /\*\*/gu) % 2 === 0;
 }

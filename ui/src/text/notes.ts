@@ -1,10 +1,10 @@
 import type { MarkdownIt, StateBlock, StateInline } from "markdown-it";
 import { endOfParagraph, textOf } from "./lines";
 
-/** A number, with a word before it at most: `[^a]` is more likely a pattern. */
+/** A number, optionally after a word: `[^a]` is more likely a pattern. */
 const NOTE = /^\[\^([\p{L}_-]{0,20}\d{1,3})\](:?)/u;
 
-/** Footnotes: raised numbers, and the notes where the answer has them. */
+/** Footnotes: superscript numbers, and the notes where they are in the text. */
 export function notes(md: MarkdownIt): void {
   md.block.ruler.before("reference", "note", note, { alt: ["paragraph"] });
   md.inline.ruler.before("link", "note-mark", noteMark);

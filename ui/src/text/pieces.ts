@@ -1,6 +1,6 @@
 /**
- * Cuts a growing text into pieces that never change once they are full, so that an update draws only
- * the last one. Pieces end at the end of a line where one is near enough.
+ * Cuts a growing text into pieces that are final once they are full, so that an update renders only
+ * the last one. Pieces end at a line break if one is near.
  */
 export class PieceReader {
   #full: string[] = [];
@@ -22,7 +22,7 @@ export class PieceReader {
     return at < text.length || at === 0 ? [...this.#full, text.slice(at)] : [...this.#full];
   }
 
-  /** Where the piece that begins at `from` ends; 0 while it may still grow. */
+  /** End of the piece that begins at `from`; 0 while it may still grow. */
   #end(text: string, from: number): number {
     const { lines, characters } = this.most;
     const room = text.slice(from, from + characters);
@@ -40,7 +40,7 @@ export class PieceReader {
   }
 }
 
-/** `at`, or one before it where a character of two halves would be cut. */
+/** Returns `at`, or `at - 1` if that would split a surrogate pair. */
 export function beforePair(text: string, at: number): number {
   return /[\uDC00-\uDFFF]/.test(text[at] ?? "") && /[\uD800-\uDBFF]/.test(text[at - 1] ?? "")
     ? at - 1

@@ -1,30 +1,30 @@
 import { hasTex, texAsText } from "./tex";
 
-/** What a search has found stands between these two, in a snippet. */
+/** Delimiters of a search match in a snippet. */
 const HIT = String.raw`\uE000\uE001`;
-/** What is kept as it is stands elsewhere meanwhile, under its number. */
+/** Delimiters of a placeholder for verbatim text, around its number. */
 const [KEPT, KEPT_END] = ["\uE002", "\uE003"];
 
-/** A block of code, which may end with the text. */
+/** A code block, which may lack a closing fence. */
 const FENCE =
   /^[ \t]*(`{3,}|~{3,})(?![`~])[^`\n]*\n([\s\S]*?)(?:\n[ \t]*\1[`~]*[ \t]*$|(?![\s\S]))/gmu;
 const CODE = /``((?:[^`]|`(?!`)){1,2000}?)``|`([^`]{1,2000})`/gu;
-/** Signs at the edges of a hit: somebody looks for them. */
+/** Punctuation at the edges of a match, kept because it is part of the query. */
 const FOUND_SIGNS = /\uE000[^\p{L}\p{N}\s\uE001]{1,20}|[^\p{L}\p{N}\s\uE000]{1,20}\uE001/gu;
-/** A name of a program, such as __init__, is more likely than one strong word. */
+/** Name of a program, such as __init__, which is more likely than one bold word. */
 const NAME = new RegExp(
   String.raw`(?<![\p{L}\p{N}_][${HIT}]{0,2})__[\p{L}\p{N}${HIT}]+(?:_[\p{L}\p{N}${HIT}]+)*__(?![${HIT}]{0,2}[\p{L}\p{N}_])`,
   "gu",
 );
 
 /**
- * Formulas by their marks, in the same dialects as `math.ts`; a price such as $5 is none. None holds its own mark
- * again, so that a text of marks takes linear time.
+ * Formulas by their delimiters, as in `math.ts`; a price such as $5 is not one. No formula contains
+ * its own delimiter, so matching takes linear time.
  */
 const FORMULA =
   /\$\$([^$]{1,2000})\$\$|\\\[((?:(?!\\[[\]])[\s\S]){1,2000})\\\]|\\\(((?:(?!\\[()])[\s\S]){1,2000})\\\)|\$(?=\S)([^$\n]{0,2000}?[^\s\\$])\$(?!\d)/gu;
 
-/** What Markdown writes for its own sake: in a line's beginning, around words, between cells. */
+/** Markdown syntax at the start of lines, around words and between cells. */
 const LINE_MARKS =
   /^[ \t]*(?:#{1,6}[ \t]+|>[ \t]?|[-*+][ \t]+(?:\[[ xX]\][ \t]+)?|(?:```|~~~).*$)/gmu;
 const TABLE_RULE = /^(?=[^\n]*--)[ \t|:-]+$/gmu;
@@ -38,7 +38,7 @@ const STRONG = new RegExp(
   String.raw`(?:\*{2,3}|~~|\x60+)${BEFORE_WORD}|${AFTER_WORD}(?:\*{2,3}|~~|\x60+)`,
   "gu",
 );
-/** A single star alone is a sign. */
+/** A single asterisk is literal. */
 const EMPHASIS = new RegExp(String.raw`\*${BEFORE_WORD}([^*\n]{1,1000}?)${AFTER_WORD}\*`, "gu");
 const UNDERSCORES = new RegExp(
   String.raw`(?<![\p{L}\p{N}_][${HIT}]{0,2})_{1,3}${BEFORE_WORD}|${AFTER_WORD}_{1,3}(?![${HIT}]{0,2}[\p{L}\p{N}_])`,
@@ -47,8 +47,8 @@ const UNDERSCORES = new RegExp(
 const WORD = /[\p{L}\p{N}]/u;
 
 /**
- * Markdown as one line of plain text, as a person would read it out; code as it is, formulas in signs instead of TeX.
- * `isCut`: the text may begin or end within a formula.
+ * Converts Markdown to one line of plain text, as it would be read out. Code stays verbatim; TeX
+ * becomes Unicode characters. `isCut`: the text may begin or end within a formula.
  */
 export function plainText(markdown: string, isCut = false): string {
   const kept: string[] = [];
@@ -80,7 +80,7 @@ export function plainText(markdown: string, isCut = false): string {
   );
 }
 
-/** A text as it is, in one line. */
+/** Joins the lines of a text, otherwise verbatim. */
 export function oneLine(text: string): string {
   return text.replace(/\s+/gu, " ").trim();
 }

@@ -2,13 +2,13 @@ import { describe, expect, test } from "vitest";
 import { type Block, BlockReader } from "./blocks";
 import { corpus } from "./corpus";
 
-/** The kind of a block as a reader sees it: a paragraph, a list, a table. */
+/** Visible kind of a block: a paragraph, a list, a table. */
 function kindOf(block: Block): string {
   if (block.kind !== "html") return block.kind;
   return /^<([a-z][a-z\d]*)/u.exec(block.html)?.[1] ?? "";
 }
 
-/** A paragraph becomes a heading by the line below it, which nobody can know. */
+/** Exception: the line below a paragraph may turn it into a heading. */
 const underlined = (kind: string, last: string): boolean => kind === "p" && /^h[3-6]$/u.test(last);
 
 describe("what is shown of a beginning stays what it is", () => {

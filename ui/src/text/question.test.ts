@@ -1,7 +1,9 @@
 import { expect, it } from "vitest";
 import { questionParts } from "./question";
 
-/** The parts in short: words as they are, code in brackets, blocks in braces; marks are left out. */
+/**
+ * Parts in short notation: words as they are, code in brackets, blocks in braces, no delimiters.
+ */
 function shown(...pieces: string[]): string[] {
   const parts = questionParts(pieces);
   expect(parts.map((of) => of.map((part) => part.text).join(""))).toEqual(pieces);

@@ -1,12 +1,12 @@
-/** A part of a question: its words, code, or the marks around code, which are not shown. */
+/** A part of a question: text, code, or the hidden delimiters around code. */
 export type QuestionPart = { kind: "words" | "code" | "block" | "mark"; text: string };
 
 const FENCE = /^ {0,3}(`{3,}|~{3,})[^\n]*\n?$/u;
 const INLINE = /(?<!`)(`+)(?!`)([^\n]*?[^`\n])\1(?!`)/gu;
 
 /**
- * The parts of the pieces of a question, in which people write code between backticks or fences. All else stays as it
- * was typed: a question is no Markdown. The parts of a piece are together its text.
+ * Splits the pieces of a question into parts, by the backticks and fences around code. Everything
+ * else stays verbatim, because a question is not Markdown. The parts of a piece add up to its text.
  */
 export function questionParts(pieces: readonly string[]): QuestionPart[][] {
   let fence = "";

@@ -1,11 +1,11 @@
 import { decodeEntities } from "./entities";
 
-/** A run of code and the classes that colour it; no classes where it is plain. */
+/** A run of code and its highlight classes; empty for plain code. */
 export type Run = [classes: string, text: string];
 
 /**
- * The runs of what highlight.js returns: nested `<span class="…">` and escaped text, nothing else.
- * What is interpolated in a string is coloured as code, not as a part of the string.
+ * Runs in the output of highlight.js, which consists of nested `<span class="…">` and escaped text.
+ * Interpolations within a string are coloured as code, not as part of the string.
  */
 export function runsOf(html: string): Run[] {
   const runs: Run[] = [];
@@ -21,7 +21,7 @@ export function runsOf(html: string): Run[] {
   return runs;
 }
 
-/** The same runs cut into pieces of these lengths. */
+/** Splits runs into pieces of these lengths. */
 export function cutRuns(runs: Run[], lengths: number[]): Run[][] {
   const pieces: Run[][] = [];
   let at = 0;

@@ -1,8 +1,8 @@
 import DOMPurify from "dompurify";
 
 /**
- * Made before any other script can make a policy of this name, which the content security policy allows
- * once. DOMPurify has cleaned what it gets.
+ * Created before any other script can create a policy of this name, which the content security
+ * policy allows once. Its input was sanitised by DOMPurify.
  */
 const policy = window.trustedTypes?.createPolicy("dompurify", {
   createHTML: (html: string) => html,
@@ -14,10 +14,10 @@ const policy = window.trustedTypes?.createPolicy("dompurify", {
   },
 });
 
-/** Of what has a scheme, only these; the sanitiser asks this of every attribute, so words pass. */
+/** Allowed URL schemes. DOMPurify tests every attribute, so words without a scheme pass. */
 const ADDRESS_OR_WORD = /^(?:(?:https?|mailto):|[^a-z]|[a-z+.-]+(?:[^a-z+.\-:]|$))/iu;
 
-/** Lets only text, links, tables, code and formulas through, as a value that `{@html}` accepts. */
+/** Sanitises HTML down to text, links, tables, code and formulas, as a value for `{@html}`. */
 export function sanitise(html: string): string {
   const trusted = DOMPurify.sanitize(html, {
     RETURN_TRUSTED_TYPE: true,
@@ -28,6 +28,6 @@ export function sanitise(html: string): string {
     ADD_ATTR: ["form"],
     ALLOWED_URI_REGEXP: ADDRESS_OR_WORD,
   });
-  // Svelte's type for {@html} is string, and it hands the trusted value on as it is.
+  // Svelte's type of {@html} is string, but it passes the trusted value on unchanged.
   return trusted as unknown as string;
 }

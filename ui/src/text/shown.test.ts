@@ -72,7 +72,7 @@ it("tells thoughts from the text, and where matches stand", () => {
   expect(text.countThoughts(bird)).toBe(1);
   const offsets = [0, 1, 2].map((nth) => text.offsetOf(bird, nth));
   expect(offsets.map((offset) => text.countBefore(bird, offset))).toEqual([0, 1, 2]);
-  // Another character goes on from where the reader is.
+  // A longer query continues from the current position.
   const more = literal("bird.") as RegExp;
   expect(text.countBefore(more, offsets[2] ?? 0)).toBe(0);
   expect(text.countBefore(literal("b") as RegExp, offsets[1] ?? 0)).toBe(1);

@@ -4,15 +4,17 @@ import { PieceReader } from "./pieces";
 import { fold } from "./query";
 import { joinTables } from "./tables";
 
-/** Stands between texts that a reader does not read as one: paragraphs, items, cells. No query holds it. */
+/**
+ * Separator of paragraphs, items and cells, across which no match extends. No query contains it.
+ */
 export const BREAK = "\0";
 
-/** The elements around whose text there is a break. */
+/** Elements whose text is separated from the rest. */
 export const BREAKING = ["p", "li", "td", "th", "h3", "h4", "h5", "h6", "pre", "div", "blockquote"];
 
 const CAPTION = /<figcaption>[\s\S]*?<\/figcaption>/gu;
 const TAG = /<\/?([a-z][a-z\d]*)[^>]*>/gu;
-/** The text that is shown of HTML as `md` renders it; what stands above code is no text of the message. */
+/** Visible text of HTML rendered by `md`. The caption of code is not part of the message. */
 function textOfHtml(html: string): string {
   const text = html
     .replace(CAPTION, BREAK)
@@ -20,13 +22,13 @@ function textOfHtml(html: string): string {
   return decodeEntities(text);
 }
 
-/** The text of blocks that are drawn together. */
+/** Text of blocks that are rendered together. */
 function textOfBlocks(blocks: Block[]): string {
   return joinTables(blocks)
     .map((block) => {
       if (block.kind === "code") return block.code;
       if (block.kind === "html") return textOfHtml(block.html);
-      // Only the first part's head is drawn.
+      // Only the head of the first part is rendered.
       const parts = block.parts.map((html, at) =>
         at > 0 ? (html.split("<tbody>")[1] ?? "") : html,
       );
@@ -35,7 +37,7 @@ function textOfBlocks(blocks: Block[]): string {
     .join(BREAK);
 }
 
-/** A part of the text, folded when it is first asked for, and how often the pattern that was counted last matches it. */
+/** A part of the text, folded on first use, with the number of matches of the last pattern. */
 class Part {
   #shown: (() => string) | null;
   #folded = "";
@@ -60,7 +62,7 @@ class Part {
     if (pattern !== this.#pattern) {
       this.#pattern = pattern;
       this.#count = 0;
-      // There may be hundreds of thousands: none is kept.
+      // There may be hundreds of thousands of matches, so none is stored.
       pattern.lastIndex = 0;
       while (pattern.test(this.folded)) this.#count += 1;
     }
@@ -68,19 +70,22 @@ class Part {
   }
 }
 
-/** So long the parts of a text are folded at once. */
+/** Time slice for folding. */
 const FOLDING_MS = 4;
 
-/** What the text of a message is made of. */
+/** Input of a message's text. */
 type Source = { role: string; text: string; thinking: string; writing: boolean };
 
-/** How thoughts and questions are drawn: each piece in a block of its own, so that a line of megabytes is laid out in steps. */
+/**
+ * Limits of a piece of thinking or of a question. Each piece is a block of its own, so that a line
+ * of megabytes is laid out in steps.
+ */
 export const PIECE = { lines: 40, characters: 4000 };
 
 /**
- * The text of a message as it is shown, folded, to be searched: thoughts, then the text. An answer is read by the
- * reader that also reads it to be drawn, so that the same marks of Markdown are gone from both. While it grows, only
- * what has changed is read and counted again.
+ * Searchable text of a message, as shown and folded: first the thinking, then the text. An answer
+ * is parsed by the same reader as for rendering, so that both drop the same Markdown syntax. While
+ * it grows, only the changed part is read and counted again.
  */
 export class ShownText {
   #thoughts: Part[] = [];
@@ -91,7 +96,7 @@ export class ShownText {
   #groups = new WeakMap<Block[], Part>();
   #source: Source | null = null;
 
-  /** Reads what is new in `source`, or as much as a moment allows: false while there is more to read. */
+  /** Reads the changes of `source` within a time slice. Returns false if there is more to read. */
   read({ role, text, thinking, writing }: Source): boolean {
     const before = this.#source;
     if (before?.text !== text || before.thinking !== thinking || before.writing !== writing) {
@@ -108,12 +113,12 @@ export class ShownText {
     return this.#parts().reduce((sum, part) => sum + part.count(pattern), 0);
   }
 
-  /** How many of the matches are in the thoughts. */
+  /** Number of matches in the thinking. */
   countThoughts(pattern: RegExp): number {
     return this.#thoughts.reduce((sum, part) => sum + part.count(pattern), 0);
   }
 
-  /** Where in the folded text the match begins. */
+  /** Start of a match in the folded text. */
   offsetOf(pattern: RegExp, nth: number): number {
     let before = nth;
     let offset = 0;
@@ -126,7 +131,7 @@ export class ShownText {
     return offset;
   }
 
-  /** How many matches begin before that place. */
+  /** Number of matches that begin before an offset. */
   countBefore(pattern: RegExp, offset: number): number {
     let sum = 0;
     let from = 0;
@@ -146,7 +151,7 @@ export class ShownText {
     return [...this.#thoughts, ...this.#text];
   }
 
-  /** Folds as many parts as a moment allows: false while there are more. */
+  /** Folds parts within a time slice. Returns false if there are more. */
   #fold(): boolean {
     const end = performance.now() + FOLDING_MS;
     for (const part of this.#parts()) {
@@ -175,7 +180,7 @@ export class ShownText {
       this.#groups.set(blocks, kept);
       return kept;
     });
-    // The blocks of an answer that no longer grows are not needed again.
+    // Blocks of a finished answer are no longer needed.
     if (!writing) this.#blocks = null;
     return true;
   }

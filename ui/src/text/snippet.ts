@@ -1,18 +1,18 @@
 import { oneLine, plainText } from "./plain";
 import { hasTex } from "./tex";
 
-/** A part of a text, and whether it matches the search. */
+/** A part of a text. `hit`: matches the search. */
 export type Part = { text: string; hit: boolean };
 
 /**
- * A search hit's snippet in parts; what was found lies between U+E000 and U+E001. Where it is Markdown, as an answer is,
- * its marks and those of TeX are left out.
+ * Splits the snippet of a search hit, in which matches are enclosed by U+E000 and U+E001. For
+ * Markdown, removes its syntax and that of TeX.
  */
 export function parts(snippet: string, isMarkdown: boolean): Part[] {
   return split(isMarkdown ? withoutMarks(snippet) : oneLine(snippet));
 }
 
-/** A text in parts, cut at these places. */
+/** Splits a text at these ranges. */
 export function partsAt(text: string, places: [from: number, to: number][]): Part[] {
   let done = 0;
   let marked = "";
@@ -33,7 +33,9 @@ function split(marked: string): Part[] {
     }));
 }
 
-/** Stands where a text was cut off, so that it begins no line. */
+/**
+ * Placeholder for the start of a truncated text, so that it does not count as the start of a line.
+ */
 const CUT = "\uE004";
 
 function withoutMarks(snippet: string): string {
@@ -41,13 +43,13 @@ function withoutMarks(snippet: string): string {
   const text = plainText(
     (begin && CUT) +
       inner
-        // The name of a command is no word to be marked.
+        // The name of a command is not a match.
         .replace(/\\\uE000([a-zA-Z]+)\uE001/gu, (found, name: string) =>
           hasTex(`\\${name}`) ? `\\${name}` : found,
         )
-        // A link that was cut off has lost its address, or its end.
+        // A truncated link lacks its URL or its end.
         .replace(/\[([^[\]\n]*)(?:\]\([^()\s]*)?$/u, "$1")
-        // A row of dashes that was cut off at its beginning or its end.
+        // A truncated row of dashes.
         .replace(/^[ \t|:-]*-[ \t|:-]*(?:\n|$)|\n[ \t|:-]*-[ \t|:-]*$/gu, "\n"),
     true,
   );

@@ -5,7 +5,7 @@ import { withoutFormulas } from "./snippets";
 
 const folder = new URL("./snippets/", import.meta.url);
 
-/** Markdown as models write it, and the HTML that it becomes. */
+/** Typical Markdown of models, and its HTML. */
 describe.each(readdirSync(folder))("%s", (file) => {
   const snippets = JSON.parse(readFileSync(new URL(file, folder), "utf8")) as [string, string][];
 

@@ -1,4 +1,4 @@
-/** Formulas in short: the page's and the export's HTML hold much more for each. */
+/** Abbreviates formulas, whose HTML is much longer on the page and in exports. */
 export function withoutFormulas(html: string): string {
   return html.replace(
     /<span class="math( formula)?( within)?" data-tex="([^"]*)">(?:<code[^>]*>[^<]*<\/code>|<math[\s\S]*?<\/math>)<\/span>/gu,

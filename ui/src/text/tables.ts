@@ -1,6 +1,6 @@
 import type { Block } from "./blocks";
 
-/** A block as it is drawn: a table that was cut is one again, in parts. */
+/** A block as it is rendered: the parts of a split table are one block again. */
 export type Drawn =
   | Exclude<Block, { kind: "table" }>
   | { id: number; kind: "table"; parts: string[]; joined: boolean };

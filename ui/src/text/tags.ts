@@ -2,8 +2,9 @@ import type { MarkdownIt, StateBlock, StateInline } from "markdown-it";
 import { mayGoOn, textOf } from "./lines";
 
 /**
- * The few marks of HTML that models write for what Markdown cannot say. They count without attributes; any other HTML is
- * text. A `details` is its text, with its summary in bold, and a comment is nothing.
+ * Supports the few HTML tags that models use where Markdown has no syntax, without attributes.
+ * Other HTML stays text. A `details` element becomes its content, with the summary in bold.
+ * Comments are removed.
  */
 export function tags(md: MarkdownIt): void {
   md.inline.ruler.before("html_inline", "tags", inlineTag);
@@ -64,27 +65,30 @@ function inlineTag(state: StateInline, silent: boolean): boolean {
   return true;
 }
 
-/** Where a line goes on after a break that was written as a tag: one at its end is not another one. */
+/** Position after a break tag, past a line break, which would be a second one. */
 function endOfSpace(src: string, from: number, max: number): number {
   let at = from;
   while (at < max && src[at] === " ") at += 1;
   return at < max && src[at] === "\n" ? at + 1 : from;
 }
 
-/** Where the closing tag is; -1 when there is none. */
+/** Position of the closing tag; -1 if there is none. */
 function endOfElement(src: string, from: number, max: number, name: string): number {
   const to = src.slice(from, max).search(new RegExp(`</${name}>`, "iu"));
   return to < 0 ? -1 : from + to;
 }
 
-/** A line that is a tag of `details` alone. */
+/** Matches a line that consists of a `details` tag. */
 function detailsLine(state: StateBlock, line: number, _: number, silent: boolean): boolean {
   if (!DETAILS.test(textOf(state, line))) return false;
   if (!silent) state.line = line + 1;
   return true;
 }
 
-/** A comment on lines of its own. One whose end has not come yet is nothing, too, while it may come. */
+/**
+ * Removes a comment on its own lines. A comment without an end is removed, too, while its end may
+ * still arrive.
+ */
 function blockComment(state: StateBlock, first: number, last: number, silent: boolean): boolean {
   if (!textOf(state, first).startsWith("<!--")) return false;
   const begin = (state.bMarks[first] ?? 0) + (state.tShift[first] ?? 0);

@@ -2,7 +2,7 @@ import type { MarkdownIt } from "markdown-it";
 
 const BOX = /^\[([ xX])\](?:\s+|$)/u;
 
-/** Task lists: items that begin with `[ ]` or `[x]`. The box is shown, and cannot be ticked. */
+/** Task lists: items that begin with `[ ]` or `[x]`. The checkbox is read-only. */
 export function tasks(md: MarkdownIt): void {
   md.core.ruler.after("inline", "tasks", ({ tokens }) => {
     for (const [at, item] of tokens.entries()) {

@@ -1,4 +1,7 @@
-/** TeX in signs that a person reads and a screen reader speaks: `\frac{1}{2}` is 1/2, `x^2` is x². */
+/**
+ * Conversion of TeX to plain text for readers and screen readers: `\frac{1}{2}` becomes 1/2, `x^2`
+ * becomes x².
+ */
 
 const SIGNS: Record<string, string> = {
   times: "×",
@@ -82,7 +85,7 @@ const SIGNS: Record<string, string> = {
 
 const RAISED: Record<string, string> = { "0": "⁰", "1": "¹", "2": "²", "3": "³", n: "ⁿ" };
 
-/** One character that stands alone, or all that is in braces; braces within were taken away before. */
+/** A single character, or the content of braces. Inner braces were resolved before. */
 const ARGUMENT = String.raw`(?:\{([^{}]*)\}|([^\s{}\\^_]))`;
 const FRACTION = new RegExp(String.raw`\\[dt]?frac\s*${ARGUMENT}\s*${ARGUMENT}`, "gu");
 const ROOT = new RegExp(String.raw`\\sqrt\s*${ARGUMENT}`, "gu");
@@ -95,23 +98,23 @@ const COMMAND = new RegExp(
   "u",
 );
 
-/** Whether a text holds commands of TeX. A path of Windows has backslashes, too. */
+/** Checks if a text contains TeX commands. Paths of Windows have backslashes, too. */
 export const hasTex = (text: string): boolean =>
   COMMAND.test(text) || (text.includes("$$") && /\\[a-zA-Z]{2,}/u.test(text));
 
-/** Deeper nesting than this is no formula that anybody wrote. */
+/** Limit of nesting in a formula. */
 const DEEPEST = 20;
 
-/** Longer ones are no formula either, and would take long. */
+/** Length above which a text is not converted: it is unlikely to be a formula, and slow. */
 const LONGEST = 2000;
 
-/** Stands for a ^ that was read, so that it is not read again. */
+/** Placeholder for a ^ that was already converted. */
 const POWER = "\uE010";
 
 export function texAsText(tex: string): string {
   if (tex.length > LONGEST) return tex;
   let text = tex.replace(/\\(?:left|right|displaystyle|limits)(?![a-zA-Z])/gu, "");
-  // From the innermost braces outwards.
+  // Innermost braces first.
   for (let depth = 0; depth < DEEPEST; depth++) {
     const before = text;
     text = text

@@ -3,7 +3,7 @@ import { withoutBidiControls } from "./bidi";
 import { BlockReader } from "./blocks";
 import { endOfWindow } from "./window";
 
-/** The windows of a text, one after the other. */
+/** Successive windows of a text. */
 function windows(text: string): string[] {
   const all: string[] = [];
   for (let from = 0; from < text.length;) {

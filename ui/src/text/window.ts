@@ -2,7 +2,9 @@ import type { Token } from "markdown-it";
 import { setsDirection } from "./bidi";
 import { beforePair } from "./pieces";
 
-/** What a window may cost to parse and to draw: characters, with more for what costs more. */
+/**
+ * Budget of a window for parsing and rendering: one per character, and extra for expensive content.
+ */
 const MOST = 8_000;
 const LINE_COST = 40;
 const FORMULA_COST = 60;
@@ -11,7 +13,7 @@ const ITEM_COST = 40;
 /** WebKit takes 200 ms to lay out a paragraph of 5,700 characters with 600 isolates. */
 const DIRECTION_COST = 60;
 
-/** Where the window ends that begins at `from`: at the end of the text, or of a line if one is near. */
+/** End of the window that begins at `from`: the end of the text, or of a line if one is near. */
 export function endOfWindow(source: string, from: number): number {
   let cost = 0;
   let line = from;
@@ -34,7 +36,7 @@ export function endOfWindow(source: string, from: number): number {
   return line > (from + at) / 2 ? line : beforePair(source, at);
 }
 
-/** Where a block that fills its window is cut, and what the next part begins with. */
+/** Split position of a block that fills its window, and the text to prepend to the next part. */
 export function cutFor(
   tokens: Token[],
   text: string,
@@ -54,7 +56,7 @@ export function cutFor(
   return { at: endOfPiece(text), head: "" };
 }
 
-/** The last end of a line or a word in the second half of a text; its end where there is none. */
+/** Last line or word boundary in the second half of a text; its end if there is none. */
 function endOfPiece(text: string): number {
   for (const end of ["\n", " "]) {
     const at = text.lastIndexOf(end, text.length - 2) + 1;

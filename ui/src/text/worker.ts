@@ -1,8 +1,8 @@
 import { Highlighter, type Reply } from "./highlighter";
 import url from "./highlight.worker?worker&url";
 
-// Where the page enforces Trusted Types, a worker's address is to come from a policy: this one, made
-// before anything else can make it, knows a single address.
+// Trusted Types require a policy for a worker's URL. This one is created before any other script
+// can do so, and allows a single URL.
 const policy = window.trustedTypes?.createPolicy("goldcrest-worker", {
   createScriptURL: (address: string) => {
     if (address !== url) throw new TypeError(`${address} is no worker of this page`);
@@ -10,7 +10,7 @@ const policy = window.trustedTypes?.createPolicy("goldcrest-worker", {
   },
 });
 
-/** The page's one highlighter. */
+/** The page's single highlighter. */
 export const highlighter = new Highlighter((onReply) => {
   const address = policy?.createScriptURL(url) ?? url;
   const worker = new Worker(address as unknown as string, { type: "module" });
