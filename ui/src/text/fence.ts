@@ -6,7 +6,7 @@ const FENCE = /^(`{3,}(?=[^`]*$)|~{3,})(.*)$/u;
 /** Languages whose code may contain fences. */
 const NESTING = /^\s*(?:markdown|md|mdx)(?![^\s{])/iu;
 
-/** Nests fences with an info word in Markdown blocks: models forget to make the outer fence longer. */
+/** Nests fences with an info word in Markdown blocks: models forget to lengthen the outer fence. */
 export function fences(md: MarkdownIt): void {
   md.block.ruler.before("fence", "markdown-fence", markdownFence, {
     alt: ["paragraph", "reference", "blockquote", "list"],
