@@ -1,4 +1,4 @@
-/** What the scripted model says: a pattern for the question, then thoughts and answer. */
+/** Script of an answer: a pattern for the question, the thinking and the text. */
 type Scripted = { asked: RegExp; thinking: string; text: string };
 
 const guide: Scripted[] = [
@@ -94,7 +94,7 @@ const plain: Scripted = {
   text: "Here is the short answer: it depends on how often you do it.\n\n- **Rarely**: do it by hand, and write down the steps as you go.\n- **Every week**: a small script saves time after a month or so.\n- **Every day**: give it a proper home, with tests, so that you can trust it.\n\nIf you tell me which of these it is, I can be more exact.",
 };
 
-/** A long answer of about `tokens` words, for measuring. */
+/** A long answer of about `tokens` words, for measurements. */
 function long(tokens: number): Scripted {
   const section = `${story.text}\n\n${rich.text}\n\n`;
   const words = section.split(/(?<=\s)/).length;

@@ -5,15 +5,18 @@ const HEADER = 220;
 
 export const tokensOf = (text: string): number => Math.ceil(text.length / CHARACTERS_PER_TOKEN);
 
-/** What the next prompt leaves out, as places in the branch. */
+/**
+ * Start of the next prompt, as indices in the branch: of the first message, and of the first one
+ * with its thinking.
+ */
 type Cut = { messages: number; thinking: number };
 
 const reservedOf = ({ contextLength }: ModelInfo): number =>
   Math.min(1024, Math.floor(contextLength / 4));
 
-/** What is left of a branch behind a cut, for any cut. */
+/** Tokens of a branch after a cut, for any cut. */
 function takenOf(branch: Message[]): (cut: Cut) => { chat: number; thinking: number } {
-  /** By the number of messages before a place, the tokens before it. */
+  /** Prefix sums: tokens before each index. */
   const before = (tokens: (message: Message) => number): ((at: number) => number) => {
     let sum = 0;
     const sums = branch.map((message) => (sum += tokens(message)));
@@ -28,7 +31,10 @@ function takenOf(branch: Message[]): (cut: Cut) => { chat: number; thinking: num
   });
 }
 
-/** Leaves out earlier thinking, then the oldest turns, until the rest fits; all is read again where that was asked for. */
+/**
+ * Truncates a branch to the context: drops earlier thinking, then the oldest turns. After "read
+ * again", starts with everything.
+ */
 function cutOf(branch: Message[], draft: number, model: ModelInfo): Cut {
   const limit = model.contextLength - reservedOf(model);
   const taken = takenOf(branch);
@@ -62,7 +68,7 @@ function omittedBy({ messages, thinking }: Cut, branch: Message[]): Message["omi
   return messages === 0 && thought === 0 ? null : { messages, thinking: thought };
 }
 
-/** What an answer to a branch is not given, as its message says it. */
+/** Omissions of an answer to a branch, as in its message. */
 export function leftOut(
   branch: Message[],
   model: ModelInfo,

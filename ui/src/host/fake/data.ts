@@ -6,9 +6,9 @@ import { FakePreferencesHost } from "./preferences";
 const noRoom = (): Promise<never> =>
   refuse("disk-full", "The disk is full: this could not be saved. Free some space and try again.");
 
-/** What a person does with their data: nothing of it happens, but the page hears of it. */
+/** Data operations of the user, simulated only by their events. */
 export abstract class FakeDataHost extends FakePreferencesHost {
-  /** Whoever is asked for a file chooses none. */
+  /** Cancels every file dialog. */
   closesDialogs = false;
   #transfer: ChatTransfer["kind"] | null = null;
   #copies: DatabaseCopy[] = [...copies, setAside];
@@ -34,7 +34,7 @@ export abstract class FakeDataHost extends FakePreferencesHost {
     return Promise.resolve(null);
   }
 
-  /** How far what runs has come, or how it ended. */
+  /** Reports the progress or the end of the running transfer. */
   endTransfer(state: TransferState): void {
     if (this.#transfer === null) return;
     this.emit({ type: "transfer", transfer: { kind: this.#transfer, state } });

@@ -11,7 +11,7 @@ const running: DownloadState = {
   secondsLeft: 183,
 };
 
-/** The bundled model is open, and this of the list. */
+/** The bundled model is open, and these are in the list. */
 const list = (...entries: ModelEntry[]): Script => ({
   model: ready(bundledModel),
   models: { entries: [...entries, bundledEntry] },
@@ -26,7 +26,7 @@ const small = {
   measured: false,
 } as const;
 
-/** Files as other apps and people have them. */
+/** Files of other apps and in other folders. */
 const shelf: ModelEntry[] = [
   onDisk(q4, "~/.lmstudio/models/ggml-org/SmolLM3-3B-GGUF/SmolLM3-Q4_K_M.gguf", "lm-studio"),
   {
@@ -67,7 +67,7 @@ const shelf: ModelEntry[] = [
   },
 ];
 
-/** A model of somebody else's making, which fits. */
+/** A fine-tuned model of another publisher, which fits. */
 const tuned: ModelEntry = {
   ...onDisk(q4, "~/.lmstudio/models/me/it/SmolLM3-3B-notes.gguf", "lm-studio"),
   name: "SmolLM3-3B-notes",
@@ -78,7 +78,7 @@ const tuned: ModelEntry = {
   recommended: false,
 };
 
-/** A model of another family on this computer, of this many billions of parameters. */
+/** A model of another family on this computer, with this many billions of parameters. */
 const other = (
   name: string,
   billions: number,
@@ -103,7 +103,7 @@ const other = (
   recommended: false,
 });
 
-/** A file of an architecture that does not run. */
+/** A file of an unsupported architecture. */
 const foreign = (
   name: string,
   kind: string,
@@ -120,7 +120,7 @@ const foreign = (
 const LM_STUDIO = "~/.lmstudio/models/lmstudio-community";
 const BLOBS = "~/.ollama/models/blobs";
 
-/** Models of several apps, more than are seen at a glance. */
+/** Models of several apps, more than the list shows ungrouped. */
 const collection: ModelEntry[] = [
   ...shelf.slice(0, 1),
   other(
@@ -154,7 +154,7 @@ const unable: ModelEntry[] = [
   foreign("phi3.5", "a Phi 3 model", `${BLOBS}/sha256-9d11`, "ollama"),
 ];
 
-/** What the models page and the way to a real model can show. */
+/** Scenes of the models page and the offer. */
 export const downloads: Record<string, Script> = {
   "first-download": { ...downloading(running), firstStart: true, filled: false },
   download: downloading(running),

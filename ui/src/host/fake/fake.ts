@@ -29,43 +29,44 @@ import type { Revert } from "./undo";
 import { type Rest, words, write } from "./writer";
 
 export type Script = {
-  /** Tokens (words, here) a second. */
+  /** Tokens per second; a token is a word here. */
   rate?: number;
   firstStart?: boolean;
   overrides?: Overrides;
   filled?: boolean;
   exchanges?: number;
-  /** Exchanges of the newest chat, where it has more than the others. */
+  /** Exchanges of the newest chat, if it has more than the others. */
   longest?: number;
   model?: ModelView;
-  /** What is otherwise than in the usual list of models. */
+  /** Differences from the usual list of models. */
   models?: Partial<ModelList>;
   settings?: Partial<Settings>;
-  /** Milliseconds of "reading" before the first token. */
+  /** Delay before the first token, in milliseconds. */
   readingMs?: number;
-  /** So that there is time to look: an answer waits for `resume` after this token, a file when half is loaded. */
+  /** Token after which an answer waits for `resume`, as does a file when it is half loaded. */
   pauseAt?: number;
-  /** The app has not started; every way out of it works. */
+  /** Problem of a failed start. Every option of the recovery view works. */
   problem?: StartProblem | null;
-  /** The store is not open before `resume`. */
+  /** Opens the store only after `resume`. */
   opensLate?: boolean;
-  /** It does not start, and says no more than why. */
+  /** Fails to start with a plain error. */
   startFails?: boolean;
 };
 
 /**
- * A host without a model: it answers from a script, at a chosen speed, and keeps nothing.
- * "Say: …" is answered with what follows, "… 5000 tokens" at that length; a question with the word "fail", "crash", "limit" or "refuse" ends that way.
+ * A host without a model: it answers from a script, at a given speed, and saves nothing. "Say: …"
+ * is answered with the text after the colon, and "… 5000 tokens" with that length. The words
+ * "fail", "crash", "limit" and "refuse" in a question determine how the answer ends.
  */
 export class FakeHost extends FakeOrderHost implements Host {
   readonly library: Library;
-  /** What every answer says from now on; null where the question decides. */
+  /** Text of every further answer; null if it depends on the question. */
   says: string | null = null;
   #script: Required<Script>;
   #running = new Map<number, () => void>();
   #newDraft = noDraft();
   #current: number | null = null;
-  /** Chats whose answer was asked for while the model thinks. */
+  /** Chats with a request to end the thinking. */
   readonly #answersNow = new Set<number>();
 
   constructor(script: Script = {}) {
@@ -229,7 +230,7 @@ export class FakeHost extends FakeOrderHost implements Host {
     return this.#answer(chat, asked, thinking, length);
   }
 
-  /** Before the tree is changed: undoing brings it back, and stops what is written. */
+  /** Runs before a change of the tree. Undo restores it and stops the answer. */
   #recordTree(label: string, chat: FakeChat): void {
     const { messages, leaf } = chat;
     const before = [...messages];
@@ -449,7 +450,7 @@ export class FakeHost extends FakeOrderHost implements Host {
     return Promise.resolve(null);
   }
 
-  /** The shown branch, behind `after`. */
+  /** Visible branch after `after`. */
   protected view(chat: FakeChat, after: number | null = null): ChatView {
     const branch = this.library.branch(chat);
     const from = branch.findIndex((message) => message.id === after) + 1;
@@ -462,7 +463,7 @@ export class FakeHost extends FakeOrderHost implements Host {
     };
   }
 
-  /** Answers as below, or from the guide where that is sure. */
+  /** Answers like `#answer`, or from the guide if it has a certain match. */
   #answerAsked(chat: FakeChat, after: number | null, thinks: boolean): Promise<ChatView> {
     const { status } = this.model;
     const isSmall = status.state === "ready" && status.model.bundledModel;
@@ -477,7 +478,7 @@ export class FakeHost extends FakeOrderHost implements Host {
     return this.reply(this.view(chat, after));
   }
 
-  /** Answers the last message of the shown branch; returns the branch behind `after`. */
+  /** Answers the last message of the visible branch. Returns the branch after `after`. */
   #answer(
     chat: FakeChat,
     after: number | null,
@@ -519,7 +520,7 @@ export class FakeHost extends FakeOrderHost implements Host {
         this.#running.delete(id);
         this.#setWriting(chat, false);
         const shown = this.library.branch(chat).find((each) => each.id === message.id);
-        // A deleted chat sends no events.
+        // Deleted chats send no events.
         if (chat.summary.purgeAt !== null) return;
         const siblings = shown?.siblings ?? [];
         this.emit({ type: "ended", chat: id, message: { ...message, siblings } });

@@ -30,6 +30,6 @@ export const guideTopics: GuideTopic[] = [
   },
 ];
 
-/** The topic whose title the question has. */
+/** Topic whose title is in the question. */
 export const topicIn = (question: string): GuideTopic | undefined =>
   guideTopics.find(({ title }) => fold(question).includes(fold(title)));

@@ -41,7 +41,7 @@ export const bundledEntry: ModelEntry = {
   recommended: false,
 };
 
-/** SmolLM3-3B as the manifest knows it, not on this computer. */
+/** SmolLM3-3B as in the manifest, not downloaded. */
 export const q4: ModelEntry = {
   ...bundledEntry,
   id: "SmolLM3-Q4_K_M.gguf",
@@ -87,16 +87,16 @@ export const onDisk = (
   place: NonNullable<ModelEntry["place"]>,
 ): ModelEntry => ({ ...entry, id: file, file, place });
 
-/** The part of the scripted host that is about models: which one is open, which there are, and their downloads. */
+/** The part of the scripted host for models: the open one, the list, and downloads. */
 export class FakeModelHost {
   readonly calls: [string, ...unknown[]][] = [];
-  /** What waits because of the script's `pauseAt` waits still. */
+  /** True until `resume`, for scripts with `pauseAt`. */
   protected paused = true;
   #resume: () => void = () => undefined;
-  /** Comes with the first `resume`. */
+  /** Resolves with the first `resume`. */
   protected readonly resumed = new Promise<void>((resolve) => (this.#resume = resolve));
   #listener: (event: HostEvent) => void = () => undefined;
-  /** How long a step of a download takes, and in how many steps it is here. */
+  /** Duration of a download step in milliseconds, and the number of steps. */
   readonly downloads = { stepMs: 250, steps: 40 };
   #timers = new Map<string, ReturnType<typeof setInterval>>();
   list: ModelList;
@@ -118,12 +118,15 @@ export class FakeModelHost {
     };
   }
 
-  /** Sends an event as the application would; for tests and for the screenshot sheet. */
+  /** Sends an event as the application would, for tests and screenshots. */
   emit(event: HostEvent): void {
     this.#listener(structuredClone(event));
   }
 
-  /** Lets go on what waits because of `pauseAt` or `opensLate`, now and from now on. */
+  /**
+   * Resumes everything that waits because of `pauseAt` or `opensLate`, and pauses nothing from then
+   * on.
+   */
   resume(): void {
     this.paused = false;
     this.#resume();
@@ -195,7 +198,7 @@ export class FakeModelHost {
     });
   }
 
-  /** What the next checks of the model find, and how long a step of theirs takes. */
+  /** Result of the next model checks, and the duration of a step in milliseconds. */
   modelCheck: { end: ModelCheck; stepMs: number } = { end: agreement, stepMs: 0 };
   #checkStopped = false;
 
@@ -324,7 +327,7 @@ export class FakeModelHost {
     this.emit({ type: "download", id, download });
   }
 
-  /** Downloads a model from where it was left, then verifies and opens it. */
+  /** Resumes or starts a download, then verifies and opens the model. */
   #download({ id, bytes, download }: ModelEntry): void {
     const total = bytes || 1_500_000_000;
     let done = download?.done ?? 0;

@@ -5,10 +5,10 @@ import { refuse } from "./models";
 import { type Revert, showing } from "./undo";
 
 const BIN_SECONDS = 30 * 24 * 3600;
-/** From here on ids are of temporary chats. */
+/** First id of temporary chats. */
 const FIRST_TEMPORARY = 2 ** 40;
 
-/** The chats of the scripted host and their order, each change of which can be undone as in the real one. */
+/** Chats of the scripted host and their order. Each change can be undone, as in the real host. */
 export abstract class FakeOrderHost extends FakeDataHost {
   abstract readonly library: Library;
   #folders: Folder[] = [];
@@ -25,13 +25,13 @@ export abstract class FakeOrderHost extends FakeDataHost {
     return this.#folders;
   }
 
-  /** A chat that is there and was not deleted. */
+  /** Chat that exists and is not deleted. */
   protected open(id: number | null): FakeChat | undefined {
     const chat = id === null ? undefined : this.library.chats.get(id);
     return chat && !isDeleted(chat) ? chat : undefined;
   }
 
-  /** Those that are listed, as the real host sends them. */
+  /** Listed chats, as the real host sends them. */
   protected listed(): ChatSummary[] {
     return [...this.library.chats.values()].filter((chat) => !isDeleted(chat)).map(summaryOf);
   }
@@ -93,7 +93,7 @@ export abstract class FakeOrderHost extends FakeDataHost {
     return Promise.resolve(null);
   }
 
-  /** As the real host lists them: those of chats that are there. */
+  /** Deleted messages of existing chats, as in the real host. */
   deletedMessages(): Promise<DeletedMessage[]> {
     const gone = this.library.deleted.filter(
       ({ chat, message }) =>
@@ -190,7 +190,7 @@ export abstract class FakeOrderHost extends FakeDataHost {
     return this.reply(kept.summary);
   }
 
-  /** Has one chat go and another come. */
+  /** Replaces one chat by another. */
   #swap(from: FakeChat, to: FakeChat): Revert {
     from.summary = { ...from.summary, purgeAt: 1 };
     to.summary = { ...to.summary, purgeAt: null };
@@ -230,7 +230,7 @@ export abstract class FakeOrderHost extends FakeDataHost {
     return this.#set(ids, { purgeAt: this.now() + BIN_SECONDS });
   }
 
-  /** Takes a chat that was made of another one away: the other is shown then. */
+  /** Removes a derived chat, which shows the original again. */
   protected takeDerived(chat: number, source: number): Revert {
     const bring = this.putIntoBin([chat]);
     return showing(source, () => {
@@ -293,7 +293,7 @@ const noFolder = (): Promise<never> => refuse("other", "This folder does not exi
 const tooLong = (what: string, most: number, text: string): string =>
   `${what} has at most ${most} characters; this one has ${text.length.toLocaleString("en")}.`;
 
-/** Takes two changes back, the second one first. */
+/** Reverts two changes, the second one first. */
 function both(first: Revert, second: Revert | null): Revert {
   if (!second) return first;
   return () => {

@@ -19,7 +19,7 @@ import { FakeUndo, type Revert } from "./undo";
 
 const usual = defaultSettings.samplingChanges;
 
-/** What the scripted host begins with. */
+/** Initial presets. */
 const first: Preset[] = [
   {
     id: 1,
@@ -37,7 +37,7 @@ const first: Preset[] = [
   },
 ];
 
-/** What the next import finds in its file. */
+/** Content of the file of the next import. */
 const imported: PresetContent = {
   name: "Tutor",
   instructions: "Ask one question at a time.",
@@ -45,7 +45,7 @@ const imported: PresetContent = {
   sampling: usual,
 };
 
-/** The part of the scripted host that is about what a person prefers: settings, presets, and the way back. */
+/** The part of the scripted host for settings, presets and undo. */
 export abstract class FakePreferencesHost extends FakeModelHost {
   protected readonly changes = new FakeUndo();
   protected settings: Settings = defaultSettings;
@@ -63,7 +63,7 @@ export abstract class FakePreferencesHost extends FakeModelHost {
     for (const preset of some ? first : []) this.#put(preset.id, preset);
   }
 
-  /** The disk is full: nothing is saved. */
+  /** Simulates a full disk: nothing is saved. */
   full = false;
 
   saveSettings(settings: Settings): Promise<Settings> {
@@ -98,7 +98,7 @@ export abstract class FakePreferencesHost extends FakeModelHost {
     return this.reply(moved && { ...moved, settings });
   }
 
-  /** As the real host does with the choice for the new chat. */
+  /** Copies the choice for the new chat to a chat, as the real host does. */
   protected keepChosen(chat: number): void {
     const usual = { preset: this.settings.defaultPreset, instructions: "" };
     this.chosen.set(chat, this.chosen.get(null) ?? usual);

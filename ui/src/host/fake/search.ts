@@ -2,10 +2,13 @@ import { matches, places, terms, type Term } from "../../text/query";
 import type { ChatHits, SearchAnswer, SearchHit } from "../host";
 import type { FakeChat } from "./library";
 
-/** Of each chat these are listed; the others are asked for. */
+/** Limit of hits per chat in the first result. */
 const FIRST_HITS = 3;
 
-/** What has all words of the query, as the store finds it: by their titles first, then the latest. */
+/**
+ * Chats that match all words of the query, ordered as in the store: matches in the title first,
+ * then newest first.
+ */
 export function find(chats: FakeChat[], query: string): SearchAnswer {
   const wanted = terms(query);
   const found: ChatHits[] = [];
@@ -27,7 +30,7 @@ export function find(chats: FakeChat[], query: string): SearchAnswer {
   return { chats: found, more: false, indexing: false };
 }
 
-/** The messages of a chat that have all words of the query, the latest first. */
+/** Messages of a chat that match all words of the query, newest first. */
 export function findIn({ messages }: FakeChat, query: string): SearchHit[] {
   const wanted = terms(query);
   return messages
@@ -40,7 +43,7 @@ export function findIn({ messages }: FakeChat, query: string): SearchHit[] {
     .reverse();
 }
 
-/** The text around the first place of the terms, with all of them marked. */
+/** Text around the first match, with all matches marked. */
 function excerpt(text: string, wanted: Term[]): string {
   const found = places(text, wanted);
   const from = Math.max(0, (found[0]?.[0] ?? 0) - 24);

@@ -14,8 +14,8 @@ import {
 import { downloads } from "./downloads";
 
 /**
- * What the page can be asked to show: `?scene=…`, `rate=` words a second, waiting at word `pause=`, a newest chat of
- * `messages=`, a model with a context of `context=` tokens.
+ * Scenes, selected by URL parameters: `scene=`, `rate=` words per second, `pause=` at a word,
+ * `messages=` of the newest chat, `context=` tokens of the model.
  */
 const scenes: Record<string, Script> = {
   usual: {},
@@ -94,9 +94,9 @@ const scenes: Record<string, Script> = {
 
 declare global {
   interface Window {
-    /** The scripted host, for tests. */
+    /** Scripted host, for tests. */
     stage?: FakeHost;
-    /** What answers pass before they are drawn, for tests. */
+    /** Sanitiser of answers, for tests. */
     sanitise?: typeof sanitise;
   }
 }

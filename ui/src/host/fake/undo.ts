@@ -1,9 +1,9 @@
 import type { Undone } from "../host";
 
-/** Takes a change back, and returns how it is made again. */
+/** Reverts a change, and returns the function that makes it again. */
 export type Revert = {
   (): Revert;
-  /** The chat to be shown where this was returned; without it that of the change. */
+  /** Chat to show afterwards; by default, that of the change. */
   shows?: number;
 };
 
@@ -14,7 +14,7 @@ export function showing(chat: number, revert: () => Revert): Revert {
 type Change = { label: string; chat: number | null; revert: Revert };
 type Moved = Omit<Undone, "settings">;
 
-/** What was changed and undone, as the real host keeps it. */
+/** Undo and redo stacks, like those of the real host. */
 export class FakeUndo {
   #done: Change[] = [];
   #undone: Change[] = [];

@@ -3,10 +3,10 @@ import { stats } from "./library";
 
 const FLUSH_MS = 50;
 
-/** The tokens of an answer. */
+/** Splits a text into tokens. */
 export const words = (part: string): string[] => part.match(/\S{0,15}\s|\S{1,15}/gu) ?? [];
 
-/** What is to be written. */
+/** Rest of an answer. */
 export type Rest = { thinking: string; text: string };
 
 type Delta = Pick<Message, "seq" | "text"> & {
@@ -15,24 +15,27 @@ type Delta = Pick<Message, "seq" | "text"> & {
   tokensPerSecond: number;
 };
 
-/** Where an answer is written, and how fast. */
+/** Speed and callbacks of an answer in progress. */
 type WritingStage = {
-  /** Tokens a second. */
+  /** Tokens per second. */
   rate: number;
   readingMs: number;
   pauseAt: number;
   model: () => ModelView;
   budget: () => number | null;
   isPaused: () => boolean;
-  /** Whether the answer was asked for while the model thinks. */
+  /** Returns true if the thinking is to end. */
   takesAnswerNow: () => boolean;
   enter: (stage: Stage) => void;
   emit: (delta: Delta) => void;
-  /** Once the message is as it ends. */
+  /** Runs once the message has its final state. */
   end: () => void;
 };
 
-/** Streams `rest` into `message`; words in the question steer how it ends. Returns how it is stopped. */
+/**
+ * Streams `rest` into `message`. Words in the question determine how it ends. Returns the function
+ * that stops it.
+ */
 export function write(
   message: Message,
   rest: Rest,
