@@ -1,11 +1,13 @@
-// npm run test:arm: the kernels' battery for aarch64, on an x86-64 machine under qemu.  The crate's unit tests
-// stay out: they would need it built a second time, which takes longer than all the tests.
+// npm run test:arm: the kernel tests for aarch64, on an x86-64 machine under qemu. The crate's unit
+// tests are excluded: building them takes longer than running all the tests.
 import { manifest } from "./root.mjs";
 import { Parts, countsOf } from "./parts.mjs";
 import { prepareArm } from "./setup.mjs";
 
-/** qemu's processors, and the best level that each must be found to have. The one that has all levels runs
- * every test at every level, the others those in which a level wrongly found would show. */
+/**
+ * CPUs of qemu, and the best level that each must be detected to support. The one with all levels
+ * runs every test at every level; the others only the tests that reveal a wrongly detected level.
+ */
 const PROCESSORS = [
   { cpu: "max", level: "i8mm", tests: [] },
   { cpu: "neoverse-n1", level: "dotprod", tests: ["levels", "bit_identical"] },

@@ -1,4 +1,5 @@
-// The model that `npm run bench` measures: SmolLM3-3B's shape, with the same random weights on every machine.
+// Model for `npm run bench`: the shape of SmolLM3-3B, with the same random weights on every
+// machine.
 import { createReadStream, existsSync, mkdirSync, renameSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
@@ -6,13 +7,13 @@ import { must } from "./programs.mjs";
 
 export const SHAPE = "smollm3-3b-q4_k_m";
 
-/** Programs and models that outlive a clone. */
+/** Folder for programs and models that outlive a clone. */
 export const cache = join(
   process.env.XDG_CACHE_HOME ?? join(homedir(), ".cache"),
   "goldcrest-bench",
 );
 
-/** The file, written once, and read so that it lies in the page cache. */
+/** Returns the file, written once, and read so that it is in the page cache. */
 export async function shapedModel(goldcrest) {
   const file = join(cache, `${SHAPE}.gguf`);
   if (!existsSync(file)) {

@@ -1,4 +1,7 @@
-/** Lines of text, a column each for `[title, cell of a row]`; the first two columns are words, the others figures. */
+/**
+ * Formats rows as lines of text. `columns`: pairs of a title and a function of the row; the first
+ * two are left-aligned.
+ */
 export function table(rows, columns) {
   const cells = [
     columns.map(([title]) => title),

@@ -1,7 +1,7 @@
-// npm run bench: measures the app as it ships and records the figures with the machine they were made on: every CPU
-// level of it, a deep context, a follow-up in a long chat, and speculative decoding.
-// `-- --peer` measures llama.cpp instead, built for this processor and for AVX2. Other arguments go on to
-// `goldcrest bench`.
+// npm run bench: measures the release build and records the results with the machine: every CPU
+// level, a deep context, a follow-up in a long chat, and speculative decoding. `-- --peer` measures
+// llama.cpp as well, built for this CPU and for AVX2. Other arguments are passed to `goldcrest
+// bench`.
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { cpus, release, totalmem } from "node:os";
@@ -16,18 +16,18 @@ import { buildRelease } from "./rust.mjs";
 import { prepareBuild } from "./setup.mjs";
 import { buildUi } from "./ui.mjs";
 
-/** Tokens before the measured ones, in the measurement of a deep context. */
+/** Tokens before the measured ones, for a deep context. */
 const DEPTH = 8192;
-/** Tokens of the chat in which a follow-up is timed. */
+/** Tokens of the chat in which a follow-up is measured. */
 const CHAT = 4096;
-/** Damaged GGUF files that must not crash the reader. */
+/** Number of damaged GGUF files that must not crash the reader. */
 const FUZZ_CASES = 100_000;
 const RECORDS = join(root, "src-tauri", "benches", "record");
 
 prepareBuild();
 buildUi();
 const binary = buildRelease();
-// The tree may change while this measures.
+// Read first, because the tree may change during the measurement.
 const measured = revision();
 const withPeer = process.argv.includes("--peer");
 const options = process.argv.slice(2).filter((option) => option !== "--peer");
@@ -60,7 +60,7 @@ if (withPeer) {
   });
 }
 
-/** At this machine's own level, and at AVX2, which is what most desktops have. */
+/** Compares at this machine's own level and at AVX2, the level of most desktops. */
 function comparePeers() {
   const { cpu_level } = measure(["--model", shaped, "-p", "8", "-n", "0", "-r", "1"]);
   const levels = process.arch === "x64" && cpu_level !== "avx2" ? ["native", "avx2"] : ["native"];
@@ -71,7 +71,7 @@ function comparePeers() {
     );
   for (const level of levels) {
     beside(level, 3, options);
-    // A few tokens at once, as drafts are verified.
+    // Small batches, as in the verification of drafts.
     for (const few of ["2", "8"]) beside(level, 3, ["-p", few, "-n", "0"]);
     beside(level, 1, [...deep, "-p", "64", "-n", "32"]);
     beside(level, 1, [...deep, "-p", "64", "-n", "32", "--kv", "q8_0"]);
@@ -79,7 +79,10 @@ function comparePeers() {
   return comparisons;
 }
 
-/** Every level of this machine, the best first; of the others one run is enough, and of the slowest a short one. */
+/**
+ * Measures every level of this machine, best first. One run is enough for the others, and a short
+ * one for the slowest.
+ */
 function byLevel(name, file) {
   console.log(`goldcrest: measuring ${name}`);
   const best = measure(["--model", file, ...options]);
@@ -146,7 +149,7 @@ function print(figures, depth, { follow_up, lookup, idle_cpu, sampling_ms }) {
   );
 }
 
-/** The reader's own test on many more damaged files, built with the checks for overflow. */
+/** Runs the reader's own test on many more damaged files, with overflow checks. */
 function fuzz() {
   console.log(`goldcrest: reading ${FUZZ_CASES} damaged files`);
   const test = ["--package", "engine", "--test", "gguf", "random_damage"];
@@ -160,7 +163,10 @@ function now() {
   return { date: new Date().toISOString().slice(0, 10), revision: measured };
 }
 
-/** Records what was found. The app's own figures and those of its peers are of two runs: the other one's stay. */
+/**
+ * Records the results. Those of the app and of its peers come from separate runs, so each keeps the
+ * other's.
+ */
 function record(found) {
   const processor = cpus()[0].model.trim();
   const machine = {
@@ -177,7 +183,7 @@ function record(found) {
   console.log(`recorded in ${file}`);
 }
 
-/** The commit that was measured, marked where the tree held more than it. */
+/** Measured commit, marked if the tree had changes. */
 function revision() {
   const git = (...args) => spawnSync("git", args, { cwd: root, encoding: "utf8" }).stdout?.trim();
   return `${git("rev-parse", "--short", "HEAD") || "unknown"}${git("status", "--porcelain") ? "+" : ""}`;

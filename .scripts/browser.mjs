@@ -1,11 +1,11 @@
-// The Chromium that draws the page in the tests of the UI.
+// Chromium for the UI tests.
 import { readFileSync, realpathSync, statSync } from "node:fs";
 import { basename, join } from "node:path";
 import { which } from "./programs.mjs";
 
 const NAMES = ["chromium", "google-chrome-stable", "google-chrome", "chromium-browser"];
 
-/** Where Chromium is outside of the PATH. */
+/** Paths of Chromium outside the PATH. */
 const APPLICATIONS = {
   darwin: ({ HOME = "" }) =>
     ["", HOME].flatMap((home) => [
@@ -22,7 +22,7 @@ const APPLICATIONS = {
       ]),
 };
 
-/** The browser of this system that the tests can drive, or undefined. The argument is for tests. */
+/** Returns a system browser that the tests can drive, or undefined. The argument is for tests. */
 export function findBrowser({ env = process.env, platform = process.platform } = {}) {
   if (env.CHROMIUM) return env.CHROMIUM;
   const onPath = NAMES.map((name) => which(name, { env })).filter(Boolean);
@@ -30,7 +30,10 @@ export function findBrowser({ env = process.env, platform = process.platform } =
   return [...onPath, ...elsewhere].find((file) => isFile(file) && !isStub(file));
 }
 
-/** Ubuntu's Chromium is a snap, or a script that asks for it: containers cannot run it, playwright cannot drive it. */
+/**
+ * Checks for Ubuntu's Chromium, a snap or a script for it: containers cannot run it, playwright
+ * cannot drive it.
+ */
 function isStub(file) {
   const isSnap = file.startsWith("/snap/") || basename(realpathSync(file)) === "snap";
   const isSmall = statSync(file).size < 1 << 14;

@@ -1,4 +1,4 @@
-// npm run build: the packages that are shipped for this system.  Arguments go on to `tauri bundle`.
+// npm run build: builds the packages for this system. Arguments are passed to `tauri bundle`.
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { packageConfig } from "./linux-packages.mjs";

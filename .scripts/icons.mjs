@@ -1,4 +1,5 @@
-// npm run icons: renders the icons that the packages list from icons/goldcrest.svg, by Tauri's own command.
+// npm run icons: renders the icons of the packages from icons/goldcrest.svg, by Tauri's own
+// command.
 import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
@@ -10,7 +11,7 @@ const config = readFileSync(join(root, "src-tauri", "tauri.conf.json"), "utf8");
 const listed = JSON.parse(config).bundle.icon.map((path) => basename(path));
 const scratch = mkdtempSync(join(tmpdir(), "goldcrest-icons-"));
 
-/** Makes all that Tauri makes of a picture, and keeps these. */
+/** Runs Tauri's command on a picture, and keeps these files. */
 function render(svg, names) {
   const source = join(scratch, "icon.svg");
   writeFileSync(source, svg);
@@ -19,7 +20,7 @@ function render(svg, names) {
 }
 
 const svg = readFileSync(join(folder, "goldcrest.svg"), "utf8");
-// Apple's grid leaves a margin of a tenth around the tile; elsewhere the tile fills the picture.
+// Apple's grid has a margin of a tenth around the tile; elsewhere the tile fills the picture.
 const inset = svg.replace('viewBox="0 0 512 512"', 'viewBox="-40 -40 592 592"');
 const isApples = (name) => name.endsWith(".icns");
 render(

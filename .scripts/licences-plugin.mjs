@@ -1,13 +1,14 @@
-// Vite's part of the licences: which packages end up in the page, and licences.js beside it, which About shows.
+// Vite plugin for the licences: collects the packages in the page, and emits licences.js, which
+// About shows.
 import { readFileSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { crates, gathered, npmPackages, packageOf, packagesInStyles } from "./licences.mjs";
 import { root } from "./root.mjs";
 
-/** The name of the module in the built page. */
+/** Name of the module in the built page. */
 export const MODULE = "licences.js";
 
-/** Plugins for the page and for its workers, which Vite bundles by themselves. */
+/** Plugins for the page and for its workers, which Vite bundles separately. */
 export function licences() {
   const modules = new Set();
   let withCrates = true;
@@ -22,7 +23,7 @@ export function licences() {
     name: "licences",
     apply: "build",
     configResolved({ mode }) {
-      // The scripted page of the tests is in no app.
+      // The scripted page of the tests is not shipped.
       withCrates = mode !== "fake";
     },
     generateBundle() {
@@ -39,7 +40,7 @@ export function licences() {
   return { page, worker };
 }
 
-/** The style sheets: what they import is no module. */
+/** Style sheets, whose imports are not modules. */
 function styles() {
   const folder = join(root, "ui", "src", "styles");
   return readdirSync(folder).map((name) => readFileSync(join(folder, name), "utf8"));

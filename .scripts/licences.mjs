@@ -1,18 +1,19 @@
-// The licences of what others wrote and the app ships: crates in the binary, npm packages and fonts in the page.
+// Licences of the third-party code in the app: crates in the binary, npm packages and fonts in the
+// page.
 import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync, readdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { manifest, root } from "./root.mjs";
 
-/** Files in a package that are its licence or a notice that has to go with it. */
+/** Files in a package that are its licence or a notice to be distributed with it. */
 const LEGAL = /^(licen[cs]e|copying|copyright|notice|unlicense|ofl)/i;
 
-/** The packages that are compiled into the app and its downloader on this system, each with its licence texts. */
+/** Crates in the app and its downloader on this system, with their licence texts. */
 export function crates() {
   const of = ["--manifest-path", manifest, "--locked"];
   const programs = ["--package", "goldcrest", "--package", "fetch"];
   const tree = ["tree", ...of, ...programs, "--prefix", "none", "--format", "{p}"];
-  // Neither what only builds or tests the app, nor macros, which write code and are not in it.
+  // Excludes build and test dependencies, and macros, which generate code but are not included.
   const names = namesIn(run("cargo", [...tree, "--edges", "normal,no-proc-macro"]));
   const metadata = JSON.parse(run("cargo", ["metadata", "--format-version=1", ...of]));
   const found = metadata.packages
@@ -21,12 +22,15 @@ export function crates() {
   return shared(found);
 }
 
-/** "name vVersion" of every line of `cargo tree`, which marks a package that it has listed before. */
+/**
+ * Names and versions in the output of `cargo tree`, as "name vVersion". The tree marks repeated
+ * packages.
+ */
 export function namesIn(tree) {
   return new Set([...tree.matchAll(/^(\S+ v\S+)/gm)].map(([, name]) => name));
 }
 
-/** npm packages of these names, each with its licence texts. */
+/** The npm packages of these names, with their licence texts. */
 export function npmPackages(names) {
   return names.map((name) => {
     const folder = join(root, "node_modules", ...name.split("/"));
@@ -37,12 +41,12 @@ export function npmPackages(names) {
   });
 }
 
-/** The package that a file in node_modules belongs to, or undefined. */
+/** Package of a file in node_modules, or undefined. */
 export function packageOf(file) {
   return /node_modules[\\/]((?:@[^\\/]+[\\/])?[^\\/]+)/.exec(file)?.[1].replace("\\", "/");
 }
 
-/** The packages whose fonts style sheets in `text` name. */
+/** Packages whose fonts are named by the style sheets in `text`. */
 export function packagesInStyles(text) {
   return [...text.matchAll(/["']((?:@[\w.-]+\/)?[\w.-]+)\/[^"']+["']/g)]
     .map(([, name]) => name)
@@ -76,14 +80,16 @@ function filesIn(folder) {
   return files.map(({ name }) => ({ name, path: join(folder, name) }));
 }
 
-/** Where a package may be used under one of several licences and MIT is one of them, that one and the notices. */
+/**
+ * Selects the files to include: if MIT is one of several alternatives, its licence and the notices.
+ */
 export function chosen(licence, files) {
   const isMit = ({ name }) => /mit/i.test(name);
   if (!/\bOR\b|\//i.test(licence) || /\bAND\b/i.test(licence) || !files.some(isMit)) return files;
   return files.filter((file) => isMit(file) || /^(notice|copyright)/i.test(file.name));
 }
 
-/** Where the text of a licence lies for a package that does not bring it. */
+/** Path of a licence text for packages that do not include one. */
 const USUAL = {
   MIT: join(root, "LICENSE-MIT"),
   "Apache-2.0": join(root, "LICENSE-APACHE"),
@@ -98,14 +104,17 @@ function usual(name, licence, authors) {
   return [id === "Apache-2.0" ? text : text.replace(/^Copyright .*$/m, `Copyright (c) ${holders}`)];
 }
 
-/** A licence whose text names no holder is the same for all: who does not bring it takes that of another. */
+/**
+ * Fills in missing MPL-2.0 texts from another package: the text names no holder, so it is the same
+ * for all.
+ */
 function shared(packages) {
   const text = packages.find((it) => it.licence === "MPL-2.0" && it.texts.length > 0)?.texts;
   const lacks = (it) => it.licence === "MPL-2.0" && it.texts.length === 0 && text;
   return packages.map((it) => (lacks(it) ? { ...it, texts: text } : it));
 }
 
-/** All packages by name, and each text once; a package names its texts by their place. */
+/** Packages by name, and each text once. A package refers to its texts by index. */
 export function gathered(packages) {
   const texts = [];
   const places = new Map();
@@ -118,7 +127,7 @@ export function gathered(packages) {
   return { packages: listed.sort((a, b) => a.name.localeCompare(b.name)), texts };
 }
 
-/** The same as one text, for the folder of documentation. */
+/** Licences as one text, for the documentation folder. */
 export function asText({ packages, texts }) {
   const rule = "-".repeat(80);
   const parts = texts.map((text, i) => {

@@ -1,4 +1,4 @@
-// What a .deb and an .rpm say and hold that is only known once the app is built.
+// Metadata and files of the .deb and .rpm that are only known once the app is built.
 import { spawnSync } from "node:child_process";
 import { mkdirSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -9,7 +9,7 @@ import { asText } from "./licences.mjs";
 import { fail } from "./programs.mjs";
 import { root } from "./root.mjs";
 
-/** Debian's packages of libraries that are not behind GTK or WebKit, which tauri names. */
+/** Debian packages of libraries other than those of GTK and WebKit, which tauri adds. */
 const LIBRARIES = {
   "libdbus-1.so.3": "libdbus-1-3",
   "libgcc_s.so.1": "libgcc-s1",
@@ -18,7 +18,9 @@ const LIBRARIES = {
 const BEHIND_GTK_OR_LIBC =
   /^(lib(gtk|gdk|glib|gobject|gio|cairo|gdk_pixbuf|webkit2gtk|javascriptcoregtk|soup)-[\d.]+\.so|libcairo\.so|libc\.so|libm\.so|ld-linux)/;
 
-/** Pictures for software centres, under the project's address; the first one is shown first. */
+/**
+ * Screenshots for software centres, relative to the project's URL; the first one is the default.
+ */
 const SCREENSHOTS = [
   ["window.png", "A chat about compound interest"],
   ["window-dark.png", "The same chat in dark colours"],
@@ -27,7 +29,8 @@ const SCREENSHOTS = [
 ];
 
 /**
- * Tauri's configuration for packages of these programs: what they depend on, and files that are written to `folder`.
+ * Tauri's configuration for packages of these programs: their dependencies, and files written to
+ * `folder`.
  */
 export async function packageConfig(programs, folder, homepage) {
   mkdirSync(folder, { recursive: true });
@@ -61,7 +64,7 @@ export async function packageConfig(programs, folder, homepage) {
 
 const METAINFO = "org.goldcrest.Goldcrest.metainfo.xml";
 
-/** The description for software centres with what lies at the project's address, an https one. */
+/** Description for software centres, with links to the project's URL, which uses https. */
 export function withAddresses(metainfo, homepage) {
   const base = homepage.replace(/\/$/, "");
   const pictures = SCREENSHOTS.map(
@@ -79,7 +82,7 @@ export function withAddresses(metainfo, homepage) {
   return metainfo.replace("  <branding>", `${added.join("\n")}\n  <branding>`);
 }
 
-// Level 9 and without a time, as Debian wants it, so that the same files make the same package.
+// Level 9 without a timestamp, as Debian requires, so that packages are reproducible.
 const packed = (content) => gzipSync(content, { level: 9 });
 
 function objdump(option, program) {
@@ -88,7 +91,7 @@ function objdump(option, program) {
   return done.stdout;
 }
 
-/** The libraries that programs are linked with, and the newest GLIBC among the versions of their symbols. */
+/** Libraries that programs are linked with, and the newest GLIBC version among their symbols. */
 export function neededBy(headers, symbols) {
   const named = [...headers.matchAll(/^\s*NEEDED\s+(\S+)$/gm)].map(([, name]) => name);
   const libraries = [...new Set(named)];
@@ -103,7 +106,7 @@ export function neededBy(headers, symbols) {
 
 export function debDepends({ libraries, glibc }) {
   const named = others(libraries).map((name) => LIBRARIES[name]);
-  // Downloads are verified by the certificates that the system trusts.
+  // Downloads are verified against the certificates of the system.
   return [`libc6 (>= ${glibc})`, ...named, "ca-certificates"];
 }
 
@@ -112,7 +115,7 @@ export function rpmDepends({ libraries, glibc }) {
   return [`libc.so.6(GLIBC_${glibc})(64bit)`, ...named, "ca-certificates"];
 }
 
-/** The libraries that a package has to name. */
+/** Libraries that a package must declare. */
 function others(libraries) {
   const left = libraries.filter((name) => !BEHIND_GTK_OR_LIBC.test(name));
   const unknown = left.filter((name) => !LIBRARIES[name]);

@@ -104,7 +104,7 @@ test("both programs are built and packed, and the app finds the other one beside
   assert(child.includes(`format!("${name}{}"`), "the name that the app looks for");
   const build = readFileSync(join(root, ".scripts", "build.mjs"), "utf8");
   assert.match(build, /externalBin: \[packedBeside\(downloader, folder\)\]/);
-  // As tauri's bundler looks for it, and with the ending that Windows wants.
+  // Matches tauri's bundler, including the extension on Windows.
   for (const ending of ["", ".exe"]) {
     const folder = mkdtempSync(join(tmpdir(), "goldcrest-packed-"));
     const built = join(folder, name + ending);

@@ -1,10 +1,13 @@
-// Loaded by `node -r` before any other script: explains that Node is too old. Its syntax is that of
-// 2009 on purpose, for it has to run where the other scripts cannot even be parsed.
+// Preloaded by `node -r`: reports a Node version that is too old. Uses the syntax of 2009 on
+// purpose, because it must run where the other scripts cannot even be parsed.
 "use strict";
 
 var engines = require("../package.json").engines.node;
 
-/** Why this version of Node cannot be used, or undefined. `range` is of the form "^20.19 || >=22.12". */
+/**
+ * Reason why this version of Node is not supported, or undefined. `range`: of the form "^20.19 ||
+ * >=22.12".
+ */
 function nodeProblem(version, range) {
   var found = numbers(version);
   var alternatives = range.split("||");

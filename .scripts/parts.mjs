@@ -1,12 +1,13 @@
 import { spawn } from "node:child_process";
 import { root } from "./root.mjs";
 
-/** The counts of passed, failed and skipped tests in each runner's last lines. */
+/** Patterns for passed, failed and skipped tests in the last lines of each runner. */
 const RUNNERS = {
   cargo: {
     line: /^test result: .*?(\d+) passed; (\d+) failed; (\d+) ignored/gm,
     counts: ([, passed, failed, skipped]) => ({ passed, failed, skipped }),
-    // libtest cannot skip at run time: a test that finds no driver or no data says so (crates/skipped.rs) and passes.
+    // libtest cannot skip at run time: a test without a driver or data prints this
+    // (crates/skipped.rs) and passes.
     skipped: /\bskipped: [\w:]+: /g,
   },
   // "Tests  1 failed | 40 passed | 2 skipped (43)"
@@ -17,7 +18,7 @@ const RUNNERS = {
       return { passed: of("passed"), failed: of("failed"), skipped: of("skipped") };
     },
   },
-  // node:test, in both of its forms of report
+  // node:test, in both of its report formats.
   node: {
     line: /^[#ℹ] pass (\d+)\n[#ℹ] fail (\d+)\n[#ℹ] cancelled (\d+)\n[#ℹ] skipped (\d+)/gm,
     counts: ([, passed, failed, cancelled, skipped]) => ({
@@ -26,14 +27,14 @@ const RUNNERS = {
       skipped,
     }),
   },
-  // the one that `Parts.close` prints
+  // Printed by `Parts.close`.
   parts: {
     line: /^(\d+) passed, (\d+) failed(?:, (\d+) skipped)?$/gm,
     counts: ([, passed, failed, skipped = 0]) => ({ passed, failed, skipped }),
   },
 };
 
-/** Adds up what a runner's output says of itself. */
+/** Sums up the counts in a runner's output. */
 export function countsOf(runner) {
   const { line, counts, skipped } = RUNNERS[runner];
   return (output) => {
@@ -45,12 +46,12 @@ export function countsOf(runner) {
   };
 }
 
-/** For a step that only succeeds or fails. */
+/** Counts a step that only succeeds or fails. */
 export function oneCount(_output, succeeded) {
   return { passed: Number(succeeded), failed: Number(!succeeded), skipped: 0 };
 }
 
-/** Runs parts one after another, never stopping at a failure, and closes with a table. */
+/** Runs parts one after another, regardless of failures, and closes with a table. */
 export class Parts {
   #rows = [];
 
@@ -67,20 +68,20 @@ export class Parts {
       if (status !== 0) break;
     }
     const row = { title, seconds: (Date.now() - started) / 1000, ...count(output, status === 0) };
-    // A failed build or a crashed runner has counted no failure.
+    // A failed build or a crashed runner reports no failed test.
     if (status !== 0 && row.failed === 0) row.failed = 1;
-    // A runner that found nothing to run must not pass for one that passed.
+    // A runner that found no tests must not count as passed.
     if (status === 0 && row.passed + row.skipped === 0) row.failed = 1;
     this.#rows.push(row);
   }
 
-  /** Says why a part cannot run here; it counts as skipped. */
+  /** Reports why a part cannot run here, and counts it as skipped. */
   skip(title, reason) {
     console.log(`\n${title}: skipped: ${reason}`);
     this.#rows.push({ title, seconds: 0, passed: 0, failed: 0, skipped: 1 });
   }
 
-  /** Prints the table and the closing line; the process ends well only where nothing failed. */
+  /** Prints the table and the last line. The exit status is 0 only if nothing failed. */
   close(started) {
     const total = (key) => this.#rows.reduce((sum, row) => sum + row[key], 0);
     const line = (title, row, seconds) =>
@@ -97,7 +98,7 @@ export class Parts {
   }
 }
 
-/** Shows what the program prints, and keeps it. */
+/** Runs a program, and both prints and returns its output. */
 function runStep(program, args, env) {
   return new Promise((resolve) => {
     const child = spawn(program, args, { cwd: root, env, stdio: ["ignore", "pipe", "pipe"] });

@@ -31,7 +31,7 @@ test("node's counts are read in both forms of report, and what was cancelled has
   assert.deepEqual(countsOf("node")(spec + tap), { passed: 8, failed: 1, skipped: 1 });
 });
 
-/** Runs parts in a process of their own and gives its last line and exit status. */
+/** Runs parts in a child process. Returns its last line and exit status. */
 function close(...steps) {
   const script = `
     import { Parts, countsOf } from ${JSON.stringify(new URL("./parts.mjs", import.meta.url).href)};

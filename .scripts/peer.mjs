@@ -1,6 +1,6 @@
-// The peers that `npm run bench -- --peer` measures beside ours: llama.cpp, as the source package of
-// llama-cpp-python brings it, built for this very processor and for any with AVX2; and another llama-bench, where
-// GOLDCREST_PEER names one, such as ik_llama.cpp's ("PATH -rtr 1").
+// Peers for `npm run bench -- --peer`: llama.cpp from the source package of llama-cpp-python, built
+// for this CPU and for AVX2; and optionally another llama-bench named by GOLDCREST_PEER, such as
+// that of ik_llama.cpp ("PATH -rtr 1").
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync } from "node:fs";
 import { availableParallelism } from "node:os";
@@ -11,7 +11,9 @@ import { fail, must, which } from "./programs.mjs";
 
 const VERSION = "0.3.36";
 
-/** What llama.cpp is built with for a level of ours; the best level of this machine has everything it has. */
+/**
+ * Build flags of llama.cpp for our CPU levels. The best level of this machine enables everything.
+ */
 const AVX2 = ["SSE42", "AVX", "AVX2", "BMI2", "FMA", "F16C"];
 const FEATURES = {
   native: { GGML_NATIVE: "ON" },
@@ -22,8 +24,8 @@ const FEATURES = {
 };
 
 /**
- * Measures ours and its peers on the same file, in turns, so that a busy machine slows all. `level` is "native" or
- * "avx2", of ours and of llama.cpp; `options` are known to all.
+ * Measures our app and its peers on the same file, alternating, so that load on the machine affects
+ * all. `level`: "native" or "avx2", for both; `options`: supported by both.
  */
 export function compare({ goldcrest, model, shape, level, rounds, options }) {
   const isDeep = options.includes("-d");
@@ -61,7 +63,10 @@ export function compare({ goldcrest, model, shape, level, rounds, options }) {
   return result;
 }
 
-/** The options as llama-bench has them: keys and values have an option each, and want flash attention. */
+/**
+ * Converts our options to those of llama-bench, which has separate ones for keys and values, and
+ * needs flash attention for them.
+ */
 function llamaOptions(options) {
   const at = options.indexOf("--kv");
   if (at < 0) return options;
@@ -77,7 +82,7 @@ function peersAt(level, model) {
     (crashes ? ", weights not repacked: it crashes when they are" : "");
   const peers = [{ name, program, args: crashes ? ["--repack", "0"] : [] }];
   const [other, ...args] = process.env.GOLDCREST_PEER?.split(" ") ?? [];
-  // It is built for one processor, which is this one.
+  // Built for this CPU only.
   if (other && level === "native")
     peers.push({
       name: args.length > 0 ? `other, ${args.join(" ")}` : "other",
@@ -122,13 +127,13 @@ function buildLlamaBench(level) {
   return binary;
 }
 
-/** Whether it crashes when weights are repacked for this processor, as seen where that has AMX. */
+/** Checks if repacking weights crashes it, as seen on CPUs with AMX. */
 function crashesRepacked(llamaBench, model) {
   const args = ["-m", model, "-p", "32", "-n", "0", "-r", "1"];
   return spawnSync(llamaBench, args, { stdio: "ignore" }).signal !== null;
 }
 
-/** Older ones, such as ik_llama.cpp's, cannot. */
+/** Checks for the depth option, which older versions such as ik_llama.cpp's lack. */
 function measuresDepth({ program }) {
   const { stdout, stderr } = spawnSync(program, ["--help"], { encoding: "utf8" });
   return `${stdout}${stderr}`.includes("--n-depth");
@@ -141,7 +146,7 @@ function json(program, args, env = {}) {
     env: { ...process.env, ...env },
   });
   if (done.status !== 0) fail(`${program}: ${done.error?.message ?? `exit code ${done.status}`}`);
-  // ik_llama.cpp warns in the middle of its answer.
+  // ik_llama.cpp prints warnings within its JSON.
   return JSON.parse(done.stdout.replace(/^WARNING: .*$/gm, ""));
 }
 

@@ -1,4 +1,4 @@
-// Programs: where they lie, and running them, on every system.
+// Finding and running programs, on every system.
 import { spawnSync } from "node:child_process";
 import { accessSync, constants, existsSync, statSync } from "node:fs";
 import { delimiter, dirname, join } from "node:path";
@@ -7,8 +7,8 @@ import { root } from "./root.mjs";
 const isWindows = process.platform === "win32";
 
 /**
- * Where `command` lies on the PATH, or undefined. Windows finds it under each ending that PATHEXT lists.
- * The second argument is for tests.
+ * Path of `command` on the PATH, or undefined. Windows also tries the extensions in PATHEXT. The
+ * second argument is for tests.
  */
 export function which(command, { env = process.env, windows = isWindows } = {}) {
   const endings = windows ? (env.PATHEXT ?? ".COM;.EXE;.BAT;.CMD").toLowerCase().split(";") : [""];
@@ -29,15 +29,15 @@ function isProgram(file, windows) {
   }
 }
 
-/** A program that cargo builds is called so here. */
+/** File name of a program built by cargo. */
 export const executable = (name) => (isWindows ? `${name}.exe` : name);
 
 /**
- * npm as a program and its first arguments. On Windows npm is a .cmd file, which Node does not start without a
- * shell; its JavaScript runs everywhere. The argument is for tests.
+ * Returns npm as a program and its first arguments. On Windows npm is a .cmd file, which Node does
+ * not start without a shell; its JavaScript runs everywhere. The argument is for tests.
  */
 export function npm({ env = process.env, node = process.execPath, exists = existsSync } = {}) {
-  // Set by npm itself; other package managers set it to their own.
+  // Set by npm itself. Other package managers set it to their own path.
   const running = env.npm_execpath;
   if (running && /[\\/]npm-cli\.js$/.test(running) && exists(running)) return [node, running];
   const beside = dirname(node);
@@ -46,25 +46,25 @@ export function npm({ env = process.env, node = process.execPath, exists = exist
   return script ? [node, script] : ["npm"];
 }
 
-/** A command line of npm, for `must` and `Parts`. */
+/** Command line of npm, for `must` and `Parts`. */
 export function npmCommand(...args) {
   const [program, ...first] = npm();
   return [program, [...first, ...args]];
 }
 
-/** A command line of a package's program, as its package.json names it. */
+/** Command line of a package's program, by the path in its package.json. */
 export function packageCommand(script, ...args) {
   return [process.execPath, [join(root, "node_modules", ...script.split("/")), ...args]];
 }
 
-/** Runs a program in the top folder, in the user's sight; ends this one where it fails. */
+/** Runs a program in the repository root with visible output. Exits if it fails. */
 export function must(program, args, options = {}) {
   const done = spawnSync(program, args, { cwd: root, stdio: "inherit", ...options });
   if (done.error) fail(`${program}: ${done.error.message}`);
   if (done.status !== 0) process.exit(done.status ?? 1);
 }
 
-/** Whether a program ran to a good end, unseen. */
+/** Runs a program silently. Returns true if it succeeds. */
 export function succeeds(program, args) {
   return spawnSync(program, args, { stdio: "ignore" }).status === 0;
 }

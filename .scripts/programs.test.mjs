@@ -5,7 +5,7 @@ import { delimiter, join } from "node:path";
 import { test } from "node:test";
 import { npm, which } from "./programs.mjs";
 
-/** A new folder that holds programs of these names. */
+/** Creates a folder with programs of these names. */
 function folderWith(...names) {
   const folder = mkdtempSync(join(tmpdir(), "goldcrest-programs-"));
   for (const name of names) {
@@ -50,7 +50,7 @@ test("npm is run as JavaScript: that which runs this, or the one beside Node", (
   const windows = join("opt", "bin", "node_modules", "npm", "bin", "npm-cli.js");
   assert.deepEqual(found({}, unix), [node, unix]);
   assert.deepEqual(found({}, windows), [node, windows]);
-  // Another package manager's own script is not npm.
+  // The script of another package manager is not npm.
   const pnpm = join("somewhere", "pnpm.cjs");
   assert.deepEqual(found({ npm_execpath: pnpm }, pnpm, unix), [node, unix]);
   assert.deepEqual(found({}), ["npm"]);

@@ -1,8 +1,8 @@
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
-/** The repository's top folder. */
+/** Root of the repository. */
 export const root = dirname(dirname(fileURLToPath(import.meta.url)));
 
-/** The cargo workspace. */
+/** Manifest of the cargo workspace. */
 export const manifest = join(root, "src-tauri", "Cargo.toml");

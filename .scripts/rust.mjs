@@ -1,4 +1,4 @@
-// The Rust toolchain: whether it can build the app, and what it has built.
+// The Rust toolchain: its version, and the programs that it builds.
 import { spawnSync } from "node:child_process";
 import { copyFileSync, existsSync, mkdirSync, readFileSync } from "node:fs";
 import { homedir } from "node:os";
@@ -6,7 +6,7 @@ import { delimiter, dirname, join, parse } from "node:path";
 import { executable, fail, must, which } from "./programs.mjs";
 import { manifest } from "./root.mjs";
 
-/** Ends this program where Rust is missing or too old; else cargo is on the PATH afterwards. */
+/** Exits if Rust is missing or too old. Otherwise cargo is on the PATH afterwards. */
 export function checkRust() {
   if (!which("cargo")) useCargoHome();
   const cargo = which("cargo");
@@ -21,7 +21,7 @@ export function checkRust() {
   if (problem) fail(`${problem}, then run this again`);
 }
 
-/** rustup puts Rust on the PATH of terminals that are opened later. */
+/** Adds cargo's folder to the PATH, since rustup only does so for terminals opened later. */
 function useCargoHome() {
   const folder = join(process.env.CARGO_HOME ?? join(homedir(), ".cargo"), "bin");
   if (!existsSync(join(folder, executable("cargo")))) return;
@@ -29,7 +29,7 @@ function useCargoHome() {
   process.env.PATH = [folder, process.env.PATH].filter(Boolean).join(delimiter);
 }
 
-/** What has to be done before this Rust can build the app, or undefined. */
+/** Instruction to fix an unsuitable Rust, or undefined. */
 export function rustProblem({ needed, hasCargo, isRustup, version, stderr }) {
   if (!hasCargo) return `Rust ${needed} or newer is needed: install it from https://rustup.rs`;
   const found = /(\d+)\.(\d+)/.exec(version ?? "");
@@ -47,7 +47,7 @@ export function rustProblem({ needed, hasCargo, isRustup, version, stderr }) {
     : `${old} of the system's packages: install rustup from them or from https://rustup.rs`;
 }
 
-/** Where cargo puts what it builds, whatever the user has configured. */
+/** Target folder of cargo, including the user's configuration. */
 export function targetFolder() {
   const asked = spawnSync(
     "cargo",
@@ -58,16 +58,16 @@ export function targetFolder() {
   return JSON.parse(asked.stdout).target_directory;
 }
 
-/** The app as cargo builds it under a profile. */
+/** Path of the app as cargo builds it under a profile. */
 export const builtApp = (profile) => join(targetFolder(), profile, executable("goldcrest"));
 
-/** The program that downloads for it, which has to lie beside it. */
+/** Path of the app's downloader, which must be in the same folder. */
 export const builtDownloader = (profile) =>
   join(targetFolder(), profile, executable("goldcrest-fetch"));
 
 /**
- * Lays a program where tauri packs it beside the app, and returns the name by which its configuration lists it: tauri looks for
- * one with the target in its name, and takes that out of it.
+ * Copies a program for tauri to pack with the app, and returns its name for the configuration.
+ * Tauri expects the target in the file name, and removes it from the package.
  */
 export function packedBeside(program, folder, target = hostTarget()) {
   const { name, ext } = parse(program);
@@ -76,13 +76,16 @@ export function packedBeside(program, folder, target = hostTarget()) {
   return join(folder, name);
 }
 
-/** How the app is built as it ships, with the program that downloads for it: both are `default-members`. Tauri's own program sets the variable for packages: so nothing is built twice. */
+/**
+ * Release build of the app and its downloader, the `default-members`. The variable is the one that
+ * Tauri's CLI sets for packages, so that nothing is built twice.
+ */
 export const releaseBuild = {
   step: ["cargo", ["build", "--release", "--manifest-path", manifest]],
   env: { REMOVE_UNUSED_COMMANDS: dirname(manifest) },
 };
 
-/** The target that rustc builds for, such as `x86_64-unknown-linux-gnu`. */
+/** Target of rustc, such as `x86_64-unknown-linux-gnu`. */
 export function hostTarget() {
   const asked = spawnSync("rustc", ["--version", "--verbose"], { encoding: "utf8" });
   const found = /^host: (\S+)$/m.exec(asked.stdout ?? "");
@@ -90,7 +93,7 @@ export function hostTarget() {
   return found[1];
 }
 
-/** Builds the app as it ships, and returns its path. */
+/** Builds the release, and returns the path of the app. */
 export function buildRelease() {
   const app = builtApp("release");
   tellOfFirstBuild(app);
@@ -98,7 +101,7 @@ export function buildRelease() {
   return app;
 }
 
-/** Says what to expect where nothing has been built yet. */
+/** Prints the expected cost of a first build. */
 export function tellOfFirstBuild(app, cost = "about ten minutes on two cores, and 2 GB of disk") {
   if (!existsSync(app)) console.log(`goldcrest: the first build takes ${cost}`);
 }

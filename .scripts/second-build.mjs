@@ -1,5 +1,5 @@
-// That a build writes nothing which cargo watches: else every second `npm start` would take minutes.  Run by `npm test`
-// after a build.
+// Checks that a build writes no file that cargo watches, which would make every second `npm start`
+// take minutes. Run by `npm test` after a build.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { test } from "node:test";

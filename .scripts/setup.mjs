@@ -1,4 +1,5 @@
-// What has to be on the machine before the app can be built or tested.  Plain Node: it runs before `npm ci`.
+// Prepares a machine for building and testing. Uses only Node's own modules, since it runs before
+// `npm ci`.
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
@@ -19,7 +20,7 @@ import {
 
 const ARM_TARGET = "aarch64-unknown-linux-gnu";
 
-/** Makes the machine ready to build the app. */
+/** Prepares the machine for building the app. */
 export function prepareBuild() {
   checkRust();
   requirePackages(BUILD);
@@ -32,8 +33,8 @@ export function prepareBuild() {
 }
 
 /**
- * Makes the machine ready to build and to test. Returns the Chromium that the UI tests drive (undefined: playwright's
- * own), and by part of the tests why it cannot run here.
+ * Prepares the machine for building and testing. Returns the Chromium for the UI tests (undefined:
+ * playwright's own), and the reason why a part of the tests cannot run, by part.
  */
 export function prepareTests() {
   prepareBuild();
@@ -46,10 +47,10 @@ export function prepareTests() {
   return { chromium, cannot: { window, browser: problem } };
 }
 
-/** The system's browser, else the system's package, else the one that playwright downloads. */
+/** Finds the system's browser, or installs the system's package, or downloads playwright's own. */
 export function prepareBrowser() {
   const release = existsSync("/etc/os-release") ? readFileSync("/etc/os-release", "utf8") : "";
-  // Ubuntu has no such package but the snap's.
+  // Ubuntu only has a stub for the snap.
   if (!findBrowser() && !/^ID=ubuntu$/m.test(release)) wantPackages(["chromium"]);
   const chromium = findBrowser();
   if (chromium) return { chromium };
@@ -66,7 +67,9 @@ export function prepareBrowser() {
   };
 }
 
-/** Makes the machine ready to build and run tests for aarch64; returns the compiler, or why there is none. */
+/**
+ * Prepares the machine for aarch64 tests. Returns the compiler, or the reason why there is none.
+ */
 export function prepareArm() {
   if (process.platform !== "linux") return { problem: "qemu runs programs of Linux on Linux only" };
   checkRust();
@@ -75,8 +78,8 @@ export function prepareArm() {
   if (hasArm("rustc")) return { rustc: "rustc" };
   spawnSync("rustup", ["target", "add", ARM_TARGET], { stdio: "inherit" });
   if (hasArm("rustc")) return { rustc: "rustc" };
-  // Debian keeps a current compiler for its browsers. It brings packages of another architecture, which a
-  // machine of one's own had better not get unasked.
+  // Debian maintains a current compiler for its browsers. It requires a foreign architecture, which
+  // should not be added to a personal machine without consent.
   if (process.env.CI && which("apt-get") && process.getuid() === 0) {
     const apt = ["-qq", "-y", "--no-install-recommends", "-o", "Dpkg::Use-Pty=0"];
     spawnSync("dpkg", ["--add-architecture", "arm64"], { stdio: "inherit" });
@@ -89,7 +92,7 @@ export function prepareArm() {
   return { problem: "neither rustup nor apt has the standard library for aarch64" };
 }
 
-/** Whether this compiler has the standard library for aarch64. */
+/** Checks if this compiler has the standard library for aarch64. */
 function hasArm(rustc) {
   const asked = spawnSync(rustc, ["--print", "target-libdir", "--target", ARM_TARGET], {
     encoding: "utf8",
@@ -98,10 +101,13 @@ function hasArm(rustc) {
   return Boolean(folder) && existsSync(folder);
 }
 
-/** What npm makes of a lock file depends on these too: it leaves out packages that are not for them. */
+/**
+ * Properties of the system that also determine what npm installs: it omits packages for other
+ * systems.
+ */
 const system = { node: process.version, platform: process.platform, arch: process.arch };
 
-/** What stands beside what was installed, and tells whether that is still what is asked for. */
+/** Stamp of an installation, to check if it is up to date. */
 export function stampOf(lock, { node, platform, arch } = system) {
   const hash = createHash("sha256").update(lock).digest("hex");
   return `${JSON.stringify({ lock: hash, node, platform, arch })}\n`;

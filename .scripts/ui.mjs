@@ -14,8 +14,8 @@ const NOT_INPUT = new Set([
 ]);
 
 /**
- * Builds the UI where a source is newer than the last build.  Cargo takes the built files into the
- * binary and looks at their times, so that a needless build here costs a needless link there.
+ * Builds the UI if a source is newer than the last build. Cargo embeds the built files and checks
+ * their times, so that a redundant build here costs a redundant link.
  */
 export function buildUi() {
   const times = OUTPUTS.map((file) => (existsSync(file) ? statSync(file).mtimeMs : 0));
@@ -23,7 +23,7 @@ export function buildUi() {
   const sources = readdirSync(join(root, "ui")).filter((name) => !NOT_INPUT.has(name));
   const changed = [
     join(root, "package-lock.json"),
-    // Licences: whose code is in the app, and how they are gathered.
+    // Inputs of the licences: the dependencies, and the code that collects them.
     join(root, "src-tauri", "Cargo.lock"),
     join(root, ".scripts", "licences.mjs"),
     join(root, ".scripts", "licences-plugin.mjs"),
@@ -32,7 +32,7 @@ export function buildUi() {
   if (Math.max(...changed) > built) must(...npmCommand("run", "--silent", "build:ui"));
 }
 
-/** When anything at or under `path` last changed; a folder's own time tells of what was removed. */
+/** Time of the last change at or under `path`. A folder's own time includes removals. */
 function newest(path) {
   const entry = statSync(path);
   if (!entry.isDirectory()) return entry.mtimeMs;
