@@ -1,4 +1,4 @@
-// What screen readers and the keyboard find: headings, lists that are one stop, hints, directions of text.
+// Accessibility: headings, lists with a single tab stop, descriptions, text direction.
 import assert from "node:assert/strict";
 import { answered, ask, button, chats, log, message, scenes, soon } from "./window.js";
 

@@ -109,7 +109,7 @@ scene("search finds as one types; a hit opens its chat at the message", {}, asyn
   await page.keyboard.type("spruce");
   const hits = page.getByRole("list", { name: "Search results" });
   await hits.getByText("A story about a small bird").waitFor();
-  // Between two keys a busy machine may have searched for the first few.
+  // A busy machine may have searched for a prefix between two keys.
   await hits.locator("mark").getByText("spruce", { exact: true }).first().waitFor();
   await page.keyboard.press("ArrowDown");
   await page.keyboard.press("Enter");

@@ -1,4 +1,4 @@
-// What is written, pasted and queued, and that whoever types always writes.
+// Drafts, pastes and the queue, and the focus of the message box.
 import assert from "node:assert/strict";
 import {
   answered,
@@ -17,7 +17,7 @@ const scene = scenes();
 
 const LONG = "A line of the log that was pasted.\n".repeat(1000);
 
-/** As the clipboard brings it: the same event comes before it. */
+/** Simulates a paste: `insertText` fires the same "beforeinput" event. */
 async function paste(page, text) {
   await message(page).focus();
   await page.keyboard.insertText(text);

@@ -1,4 +1,4 @@
-// How full the model's context is, and what can be done about it.
+// The use of the model's context: gauge, card and notices.
 import assert from "node:assert/strict";
 import {
   answered,
@@ -20,7 +20,7 @@ const composer = (page) => page.getByRole("form", { name: "Composer" });
 const TITLE = "How does compound interest work?";
 const openChat = (page) => chats(page).getByText(TITLE).click();
 
-/** The tokens of a part, as the card has them. */
+/** Tokens of a segment on the card. */
 async function tokens(page, part) {
   const row = card(page).getByRole("row", { name: new RegExp(`^${part}`) });
   return Number((await row.getByRole("cell").first().innerText()).replaceAll(",", ""));

@@ -226,7 +226,7 @@ scene(
   { rate: 150 },
   async (page) => {
     await ask(page, ENDLESS);
-    // Between a flush and the frame that scrolls, a busy machine can show the view off the end.
+    // On a busy machine the view may be off the end between a flush and the frame that scrolls.
     const atEnd = () =>
       page.waitForFunction(() => {
         const view = document.querySelector("[role=log]");
@@ -274,11 +274,11 @@ scene("only the last block is drawn again while the answer grows", { rate: 300 }
   await page.getByRole("table").first().waitFor();
   const touched = await page.evaluate(async () => {
     const answer = document.querySelector(".answer");
-    // Code gets its colours once the worker has them.
+    // Code is coloured later, by a worker.
     const isText = (block) => !block.querySelector("figure.code");
     const blocks = [...answer.querySelectorAll(".block")].slice(0, -1).filter(isText);
     let count = 0;
-    // The colours of code come from the worker, on a busy machine after the block that follows.
+    // Ignores colours from the worker, which may arrive after the next block.
     const redrawn = ({ target }) => !(target instanceof Element && target.closest(".piece"));
     const watch = new MutationObserver((changes) => (count += changes.filter(redrawn).length));
     for (const block of blocks)
@@ -326,7 +326,7 @@ scene("a link opens only after its whole address was shown", { rate: 20_000 }, a
     "Say: [your bank](https://bank.example.evil.example/a?b=c), [mine](https://bank.example@evil.example/)",
   );
   await answered(page);
-  // What stands before an @ hides the page behind it.
+  // Text before an @ disguises the host after it.
   assert.equal(await page.getByRole("link", { name: "mine" }).count(), 0);
   await page.getByRole("link", { name: "your bank" }).click();
   const dialog = page.getByRole("dialog");

@@ -1,4 +1,4 @@
-// The states of exports, imports, backups and the data folder, for the sheet of screens.js.
+// States of exports, imports, backups and the data folder, for the contact sheet of screens.js.
 import { button, chats } from "./window.js";
 
 async function settings(page) {

@@ -5,12 +5,12 @@ const scene = scenes();
 
 const toast = (page, text) => page.locator(".toast").getByText(text);
 
-/** The keyboard is here, and so is the only ring. */
+/** Asserts that the element has the focus and the only focus ring. */
 async function focused(element) {
   assert.ok(await element.evaluate((element) => element === document.activeElement));
 }
 
-/** How what runs ended. */
+/** Ends the running transfer in this state. */
 const end = (page, state) => page.evaluate((state) => window.stage.endTransfer(state), state);
 
 async function settings(page) {

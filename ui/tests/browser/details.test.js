@@ -1,4 +1,4 @@
-// What an answer says about itself, and what its marks do.
+// Details of an answer, and its Markdown.
 import assert from "node:assert/strict";
 import {
   answered,
@@ -17,7 +17,7 @@ import {
 
 const scene = scenes();
 
-/** Opens a chat whose answer has these fields, as the host has them stored. */
+/** Opens a chat with these fields of a stored answer. */
 async function openWith(page, fields) {
   await page.evaluate((fields) => {
     for (const { messages } of window.stage.library.chats.values())
@@ -304,7 +304,7 @@ scene("code is coloured as a whole, and by its own language", { rate: 20_000 }, 
   await figure(1).locator(".hljs-keyword", { hasText: "def" }).waitFor();
   const pieces = figure(0).locator(".piece");
   assert.equal(await pieces.count(), 3);
-  // The second piece lies wholly within the string.
+  // The second piece is entirely within the string.
   await soon(async () =>
     assert.equal(
       await pieces
@@ -356,7 +356,7 @@ scene(
       ["<math><mi>x</mi></math>", "<math><mi>x</mi></math>"],
     ])
       assert.equal(await clean(hostile), left, hostile);
-    // The browser says what its policy refuses of the hostile texts, while they are parsed.
+    // Drops the browser's reports of what its policy blocks while hostile texts are parsed.
     page.faults = page.faults.filter((fault) => !fault.includes("Content Security Policy"));
   },
 );

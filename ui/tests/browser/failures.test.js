@@ -1,10 +1,10 @@
-// What went wrong, and that only what helps is offered.
+// Failures, with only those actions that can help.
 import assert from "node:assert/strict";
 import { answered, ask, button, calls, chats, log, scenes, soon } from "./window.js";
 
 const scene = scenes();
 
-/** Opens a chat whose last answer has failed with this error and no text. */
+/** Opens a chat whose last answer failed with this error and has no text. */
 async function openFailed(page, error) {
   await page.evaluate((error) => {
     for (const { messages } of window.stage.library.chats.values())

@@ -1,4 +1,4 @@
-// Help: the guide's window, and its answers in a chat.
+// The help window, and answers from the guide in a chat.
 import assert from "node:assert/strict";
 import { ask, button, calls, message, scenes } from "./window.js";
 

@@ -1,10 +1,10 @@
-// What a reply does in the page that comes after the person has gone on.
+// Responses that reach the page after the user has moved on.
 import assert from "node:assert/strict";
 import { answered, ask, button, calls, chats, log, scenes, soon } from "./window.js";
 
 const scene = scenes();
 
-/** Has the host hold requests of one kind until they are let go. */
+/** Holds back requests of one kind until they are released. */
 const hold = (page, verb) =>
   page.evaluate((verb) => {
     const real = window.stage[verb].bind(window.stage);
@@ -58,7 +58,7 @@ scene(
     await page.getByLabel(/^Context: .* of 4,096 tokens/).waitFor();
     await hold(page, "contextUsage");
     const again = button(page, "Include them again");
-    // At once: what was typed is still to be counted.
+    // Immediately, while the typed text is not counted yet.
     await again.evaluate(async (element) => {
       const box = document.querySelector("textarea[aria-label=Message]");
       box.value = "More";
@@ -85,7 +85,7 @@ scene("an address that is refused late says nothing of the next one", {}, async 
   await soon(async () => assert.equal(await page.evaluate(() => window.held.length), 1));
   await address.fill("https://example.org/another.gguf");
   await letGo(page);
-  // The next answer comes after the late one.
+  // The next response arrives after the late one.
   await address.press("Enter");
   await page.getByText("Goldcrest can verify only files of Hugging Face.").waitFor();
   assert.equal(await page.getByText("An address begins with https://.").count(), 0);

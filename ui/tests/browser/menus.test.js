@@ -1,4 +1,4 @@
-// Menus of the app's own in place of the web view's.
+// The app's own context menus in place of the web view's.
 import assert from "node:assert/strict";
 import { button, calls, chats, log, message, scenes } from "./window.js";
 
@@ -20,7 +20,7 @@ const focused = (page) =>
     return (activeElement.querySelector(".label") ?? activeElement).textContent.trim();
   });
 
-/** Whether the web view's own menu would come at this place. */
+/** Returns true if the web view's own menu would open here. */
 const ownMenu = (locator) =>
   locator.evaluate((element) =>
     element.dispatchEvent(new MouseEvent("contextmenu", { bubbles: true, cancelable: true })),

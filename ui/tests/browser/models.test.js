@@ -1,4 +1,4 @@
-// The way to a real model: the first screen, a download, and the models page.
+// The offer on the first screen, downloads, and the models page.
 import assert from "node:assert/strict";
 import { ask, answered, button, calls, chats, message, scenes, soon } from "./window.js";
 
@@ -17,7 +17,7 @@ async function openModels(page) {
   await dialog(page).waitFor();
 }
 
-/** A download takes this long a step; a test that looks at one state has it wait for ever. */
+/** Sets the duration of a download step. Tests of a single state make it infinite. */
 const pace = (page, stepMs, steps = 40) =>
   page.evaluate((pace) => Object.assign(window.stage.downloads, pace), { stepMs, steps });
 
@@ -166,7 +166,7 @@ scene(
       .waitFor();
     const bar = offer(page).getByRole("progressbar", { name: "Checking SmolLM3-3B, Q4_K_M" });
     assert.equal(Number(await bar.getAttribute("value")).toFixed(2), "0.42");
-    // Whatever its drive does, the model can be downloaded.
+    // Offered even if its drive is slow.
     await button(page, "Get SmolLM3-3B").waitFor();
     assert.equal(await page.locator(".offer .button.main").count(), 0);
     await openModels(page);
@@ -378,7 +378,7 @@ scene(
   { scene: "bundledModel" },
   async (page) => {
     await offer(page).getByText("tokens/s here").waitFor();
-    // As where the disk filled up meanwhile; no event tells of it.
+    // Simulates a disk that filled up meanwhile, which causes no event.
     await page.evaluate(() => (window.stage.list.freeBytes = 1_210_000_000));
     await chats(page).getByText("A story about a small bird").click();
     await offer(page).waitFor({ state: "detached" });

@@ -1,20 +1,20 @@
-// The states of the list of chats and of what is done with them, for the sheet of screens.js.
+// States of the list of chats and its actions, for the contact sheet of screens.js.
 import { answered, ask, button, chats, pass } from "./window.js";
 
-/** In a narrow window the list lies over the chat, when it is asked for. */
+/** Opens the drawer with the list in a narrow window. */
 async function showChats(page) {
   if (!(await chats(page).isVisible())) await page.keyboard.press("Control+b");
 }
 
 async function onMenu(page, title, name) {
   await showChats(page);
-  // What was done before may be said where the chat stands.
+  // A notice may cover the chat.
   await pass(page);
   await chats(page).getByText(title).click({ button: "right" });
   await page.getByRole("menuitem", { name, exact: true }).click();
 }
 
-/** Pinned chats and folders. */
+/** Prepares pinned chats and folders. */
 async function ordered(page) {
   await showChats(page);
   await onMenu(page, "Sourdough", "Pin");

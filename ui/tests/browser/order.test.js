@@ -1,4 +1,4 @@
-// Pinned chats, folders, archive, bin, several at once, the title in the header, temporary chats.
+// Pinned chats, folders, archive, bin, selection, the title in the header, temporary chats.
 import assert from "node:assert/strict";
 import { answered, ask, button, calls, chats, log, message, scenes, soon } from "./window.js";
 
@@ -12,7 +12,7 @@ const item = (page, name) => page.getByRole("menuitem", { name, exact: true });
 const folder = (page, name) => chats(page).getByRole("button", { name: `Folder ${name},` });
 const bar = (page) => page.getByRole("toolbar", { name: "Selected chats" });
 
-/** What the list shows, line by line: groups, folders and chats. */
+/** Rows of the list: groups, folders and chats. */
 const lines = (page, name = "Chats") =>
   page
     .getByRole("list", { name, exact: true })
@@ -25,7 +25,7 @@ async function choose(page, title, name) {
   await item(page, name).click();
 }
 
-/** Moves a chat into a new folder of this name by the dialog. */
+/** Moves a chat to a new folder by the dialog. */
 async function intoFolder(page, title, name) {
   await choose(page, title, "Move to folder…");
   await page.getByRole("combobox", { name: "Folder" }).fill(name);
@@ -332,7 +332,7 @@ scene(
     await chats(page).getByRole("button").first().waitFor();
     const took = Date.now() - began;
     assert(took < 5_000, `${took} ms to delete all and take it back`);
-    // A chat that is written in does not make the list slow.
+    // An answer in progress must not slow down the list.
     const longest = await page.evaluate(async () => {
       let longest = 0;
       const [chat] = window.stage.library.chats.values();

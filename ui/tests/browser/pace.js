@@ -1,9 +1,9 @@
-// npm run bench:ui: how smoothly the window draws a long answer, how fast it opens a long chat, and what a key costs
-// there, in Chromium.
+// npm run bench:ui: frame times while a long answer is streamed, the time to open a long chat, and
+// the cost of a key there, in Chromium.
 import { pageTasks } from "./responsive.js";
 import { ask, chats, message, Stand } from "./window.js";
 
-/** The value below which this share of the numbers lies. */
+/** Quantile of the numbers. */
 const quantile = (numbers, share) =>
   [...numbers].sort((a, b) => a - b)[Math.floor((numbers.length - 1) * share)];
 const rounded = (number) => Math.round(number * 10) / 10;
@@ -17,7 +17,7 @@ async function measures(page) {
   };
 }
 
-/** Milliseconds from one frame to the next, from now on, in `window.frames_ms`. */
+/** Records the time between frames in `window.frames_ms`, in milliseconds. */
 function watchFrames(page) {
   return page.evaluate(() => {
     window.frames_ms = [];
@@ -53,7 +53,9 @@ async function longAnswer(stand, tokens, rate) {
   };
 }
 
-/** Opens a chat of this many messages, then types in it: milliseconds, those of a key in processor time. */
+/**
+ * Opens a chat of this length and types in it. Returns milliseconds; for a key, of processor time.
+ */
 async function longChat(stand, messages) {
   const page = await stand.page({ messages });
   await chats(page).getByText("How does compound interest work?").waitFor();

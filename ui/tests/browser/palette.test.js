@@ -98,7 +98,7 @@ scene("rows do not follow a pointer that rests, and follow one that moves", {}, 
 });
 
 scene("it opens at once with 10,000 chats", { more: 10_000 }, async (page) => {
-  // The sidebar is drawn by and by.
+  // The sidebar is rendered gradually.
   await page.waitForTimeout(1000);
   await page.evaluate(() => {
     addEventListener(
@@ -116,7 +116,7 @@ scene("it opens at once with 10,000 chats", { more: 10_000 }, async (page) => {
     );
   });
   let took = Infinity;
-  // A busy machine may stand still for a moment.
+  // A busy machine may stall for a moment.
   for (let round = 0; round < 5 && took >= 50; round++) {
     await open(page);
     await page.waitForFunction(() => window.took !== undefined);

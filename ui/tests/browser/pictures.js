@@ -1,8 +1,8 @@
-// The pictures of ../../screenshots, of which README and the software centres show some.
+// Pictures in ../../screenshots, some of which are in the README and in software centres.
 //
-//     npm run pictures              makes all of them again
-//     npm run pictures -- order bin   some of them
-//     npm run pictures -- --check   fails where one no longer shows what the page looks like
+//     npm run pictures                updates all of them
+//     npm run pictures -- order bin   updates some of them
+//     npm run pictures -- --check     fails if one no longer matches the page
 import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -13,7 +13,7 @@ const tests = join(dirname(fileURLToPath(import.meta.url)), "..");
 const folder = join(tests, "..", "screenshots");
 const out = join(tests, "out", "pictures");
 
-/** Names of pictures with the state that each shows. */
+/** State of each picture, by file name. */
 const pictures = {
   window: "window",
   "first-screen": "first-start",
@@ -44,7 +44,9 @@ const pictures = {
   privacy: "settings-privacy",
 };
 
-/** Each is there in light, in dark, and in a window of 420 pixels; the first also at 200 %. */
+/**
+ * Variants of each picture: light, dark, and a window of 420 pixels; of the first also at 200 %.
+ */
 const variants = [
   ["", { colorScheme: "light" }],
   ["-dark", { colorScheme: "dark" }],
@@ -52,13 +54,13 @@ const variants = [
 ];
 const zoomed = { colorScheme: "light", width: 550, height: 360, deviceScaleFactor: 2 };
 
-/** A picture is the same on each day. */
+/** Fixed time, so that a picture is the same on each day. */
 const view = { now: "2026-03-05T10:30:00", timezoneId: "Europe/Berlin", locale: "en-GB" };
 
-/** In a small window the list of chats, and so its menu, is not there. */
+/** Pictures that need the list of chats, which is hidden in a small window. */
 const LARGE_ONLY = ["context-menu"];
 
-/** File names with the states and views of their pictures. */
+/** Files with the states and views of their pictures. */
 const files = Object.entries(pictures).flatMap(([name, state]) =>
   variants
     .filter(([suffix]) => suffix !== "-small" || !LARGE_ONLY.includes(name))
@@ -70,7 +72,10 @@ async function take([file, state, size]) {
   return [file, await shot(stand, file, { ...screens[state], ...view, ...size })];
 }
 
-/** Fonts are drawn a little differently on each machine: pictures are compared by cells of 8 × 8 pixels. */
+/**
+ * Compares pictures by cells of 8 × 8 pixels, because fonts render slightly differently on each
+ * machine.
+ */
 async function differs(page, before, after) {
   const urls = [before, after].map((png) => `data:image/png;base64,${png.toString("base64")}`);
   return page.evaluate(async (urls) => {
@@ -97,7 +102,7 @@ async function differs(page, before, after) {
 
 const MOST_CHANGED = 0.003;
 
-/** Pictures with much Arabic, which each system draws in its own font: drawn, but not compared. */
+/** Pictures with Arabic text, which each system renders in its own font: not compared. */
 const SYSTEM_FONTS = ["right-to-left"];
 
 async function check() {
@@ -107,7 +112,7 @@ async function check() {
     const [file] = wanted;
     const path = join(folder, file);
     let [after, changed] = [null, 1];
-    // On a busy machine a state may not have settled.
+    // On a busy machine the state may not have settled.
     for (let turn = 0; turn < 3 && changed > MOST_CHANGED; turn++) {
       [, after] = await take(wanted);
       const isOwn = SYSTEM_FONTS.some((name) => file.startsWith(name));

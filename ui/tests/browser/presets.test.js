@@ -8,7 +8,7 @@ const card = (page) => page.getByRole("dialog", { name: "Preset and instructions
 const dialog = (page) => page.getByRole("dialog", { name: "Presets" });
 const instructions = (page) =>
   card(page).getByRole("textbox", { name: "Instructions for this chat" });
-/** What the chip says. */
+/** Asserts the accessible name of the chip. */
 const says = (page, words) =>
   soon(async () => assert.equal(await chip(page).getAttribute("aria-label"), `Preset: ${words}`));
 const isFocused = (element) => element === document.activeElement;

@@ -37,7 +37,7 @@ test("a damaged database is explained, and a copy is restored without a restart"
   assert.match(await main.innerText(), /goldcrest-set-aside-2026-11-22\.db/);
   assert.match(await main.innerText(), /12 chats, 3\.4 MB/);
   await button(page, "Show the folder").click();
-  // By keyboard: the first button is the way that is best.
+  // By keyboard: the first button is the best option.
   await heading.focus();
   await page.keyboard.press("Tab");
   await page.keyboard.press("Enter");

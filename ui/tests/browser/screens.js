@@ -1,4 +1,4 @@
-// Pictures of the states of the window, in light and in dark. Look at them.
+// Pictures of the states of the window, light and dark, for visual review.
 //
 //     npm run screens                  all of them, under tests/out/screens
 //     npm run screens -- order bin     some of them

@@ -1,4 +1,4 @@
-// The search over all chats: what it finds, how it shows it, and where a hit leads.
+// The search over all chats: results, their display, and opening a hit.
 import assert from "node:assert/strict";
 import { button, chats, log, message, scenes, soon } from "./window.js";
 
@@ -12,7 +12,7 @@ async function search(page, words) {
   await soon(async () => assert((await hits(page).getByRole("button").count()) > 0));
 }
 
-/** The words that are marked in the conversation now. */
+/** Highlighted text in the conversation. */
 const marked = (page) =>
   page.evaluate(() =>
     ["found", "found-fading", "found-faint"].flatMap((name) =>
@@ -20,7 +20,7 @@ const marked = (page) =>
     ),
   );
 
-/** Whether the first marked word can be seen. */
+/** Returns true if the first highlight is in view. */
 const inView = (page) =>
   page.evaluate(() => {
     const [first] = CSS.highlights.get("found") ?? [];
@@ -67,7 +67,7 @@ scene("a snippet shows neither Markdown nor TeX", {}, async (page) => {
       assert.equal(await page.evaluate(() => window.stage !== undefined), true),
     );
     await page.waitForTimeout(250);
-    // Between spaces two stars are an operator, in code.
+    // Two asterisks between spaces are an operator in code.
     for (const text of await hits(page).locator(".snippet").allTextContents())
       assert.doesNotMatch(text, /\||---|\*\*\S|\S\*\*|\$\$|\\[a-z]|^#|`/u, text);
   }
@@ -135,7 +135,7 @@ scene("a word in a folded message and one in the thinking are unfolded", {}, asy
   await hits(page).getByRole("button").first().click();
   await soon(async () => assert(await inView(page)));
   await search(page, "regulus");
-  // Not a hit of the search before.
+  // Not a hit of the previous search.
   await hits(page).getByRole("button").filter({ hasText: "Regulus" }).click();
   await soon(async () => assert.deepEqual(await marked(page), ["Regulus"]));
   assert(await inView(page));
@@ -190,7 +190,7 @@ scene(
     await box(page).waitFor();
     await page.keyboard.type("where");
     assert.equal(await message(page).inputValue(), "where");
-    // And when it is not there, it comes.
+    // Opens the sidebar first if it is hidden.
     await page.keyboard.press("Control+b");
     await page.keyboard.press("Control+Shift+f");
     await soon(async () => assert(await box(page).evaluate((it) => it === document.activeElement)));

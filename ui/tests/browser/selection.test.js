@@ -1,10 +1,10 @@
-// What is selected in the conversation: what of it is copied, and that it stays selected.
+// Selection in the conversation: copying, and its stability during updates.
 import assert from "node:assert/strict";
 import { answered, ask, button, chats, log, resume, scenes } from "./window.js";
 
 const scene = scenes();
 
-/** Opens a chat whose answers are this text. */
+/** Opens a chat with this text as its answers. */
 async function openWith(page, text) {
   await page.evaluate((text) => {
     for (const { messages } of window.stage.library.chats.values())
@@ -15,7 +15,7 @@ async function openWith(page, text) {
   await log(page).locator(".block").first().waitFor();
 }
 
-/** What Ctrl+C puts on the clipboard, of the text from one piece of the answer to another. */
+/** Clipboard content after Ctrl+C of the text between two parts of the answer. */
 function copied(page, from, to = from) {
   return page.evaluate(
     ([from, to]) => {
@@ -113,11 +113,14 @@ scene("a formula is copied whole, on the line that it stands on", {}, async (pag
   await openWith(page, "Then $x=1$ and $a+b$ and \\(\\unknown\\), so\n\n$$y=2$$\n\nholds.");
   const { text } = await copied(page, "x", "holds");
   assert.equal(text, "$x=1$ and $a+b$ and $\\unknown$, so\n\n$$y=2$$\n\nholds");
-  // From within the first to within the second.
+  // From within the first formula to within the second.
   assert.equal((await copied(page, "=", "+")).text, "$x=1$ and $a+b$");
 });
 
-/** Selects the first of these words where they stand in the answer, and returns all of the answer's text. */
+/**
+ * Selects the first occurrence of these words in the answer, and returns the whole text of the
+ * answer.
+ */
 const select = (page, words) =>
   page.evaluate((words) => {
     const answer = [...document.querySelectorAll(".answer")].at(-1);

@@ -3,12 +3,12 @@ import { answered, button, calls, chats, log, message, scenes, soon } from "./wi
 
 const scene = scenes();
 
-/** The settings as they were saved last. */
+/** Last saved settings. */
 const saved = async (page) => (await calls(page, "saveSettings")).at(-1)?.[1];
 
 const number = (page, name) => page.getByRole("spinbutton", { name });
 
-/** Opens the settings on a page. */
+/** Opens a page of the settings. */
 async function open(page, name) {
   await page.keyboard.press("Control+,");
   await page.getByRole("tab", { name }).click();
@@ -48,7 +48,7 @@ scene("in the dark what is chosen stands out, and text is lighter", {}, async (p
       .locator(".answer")
       .first()
       .evaluate((answer) => Number(getComputedStyle(answer).fontWeight));
-  /** Of the chosen segment and of the track that it lies on, from the pixels. */
+  /** Lightness of the selected segment and of its track, read from pixels. */
   const lightness = async () => {
     const track = page.getByRole("radiogroup", { name: "Theme" });
     await page.waitForTimeout(300);
@@ -177,7 +177,7 @@ scene("each context length has its memory, before it is chosen", {}, async (page
   await precision
     .getByText("16-bit takes 1.2 GB for 16,384 tokens, 8-bit 642 MB for 16,384 tokens.")
     .waitFor();
-  // What fits is that of the precision that is chosen, at once.
+  // The options immediately reflect the selected precision.
   await page.getByRole("radio", { name: "8-bit" }).check({ force: true });
   assert.equal(
     (await context.getByRole("option").allInnerTexts()).at(-1),

@@ -1,4 +1,4 @@
-// The states of the window that have to look well.
+// States of the window whose appearance matters.
 import { openChat, orderScreens } from "./order-screens.js";
 import { dataScreens } from "./data-screens.js";
 import { treeScreens } from "./tree-screens.js";
@@ -11,7 +11,7 @@ async function models(page) {
   await page.getByRole("dialog", { name: "Models" }).waitFor();
 }
 
-/** Opens the palette, with what it finds. */
+/** Opens the palette and searches. */
 async function palette(page, words) {
   await page.keyboard.press("Control+k");
   await page.keyboard.type(words);
@@ -28,7 +28,7 @@ async function presetCard(page) {
   await page.keyboard.press("Control+Shift+p");
 }
 
-/** By name: what to open, in what window, and what to do in it. */
+/** Scenes by name: the scene to open, the window, and the actions. */
 export const screens = {
   "first-start": { scene: "first" },
   "slow-start": { scene: "slow-start", first: ["status"], act: (page) => page.waitForTimeout(900) },
@@ -200,7 +200,7 @@ export const screens = {
     scene: "long",
     act: async (page) => {
       await openChat(page, "How does compound interest work?");
-      // The search begins at what is shown, so the chat has to be laid out.
+      // The search starts at the viewport, so the chat must have a layout.
       await page.waitForTimeout(1000);
       await page.keyboard.press("Control+f");
       await page.keyboard.type("compound");
@@ -438,7 +438,7 @@ export const screens = {
   },
 };
 
-/** What has to look well in the narrowest window, too: a window of 840 pixels at a zoom of 200 %. */
+/** States to check in the narrowest window, too: 840 pixels at 200 % zoom. */
 for (const name of [
   "first-start",
   "first-download",

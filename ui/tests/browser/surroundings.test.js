@@ -229,12 +229,12 @@ scene("a file over the window is welcomed", {}, async (page) => {
   await page.getByText("Drop a SmolLM3 file").waitFor({ state: "detached" });
 });
 
-/** Every text on the page whose contrast with what is behind it is under `least`, as WCAG counts it. */
+/** Texts on the page with a WCAG contrast below `least`. */
 function faint(page, least) {
   return page.evaluate((least) => {
     const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
     canvas.canvas.width = canvas.canvas.height = 1;
-    // Colours laid over each other, first the lowest.
+    // Blends colours, bottom layer first.
     const mix = (colours) => {
       canvas.clearRect(0, 0, 1, 1);
       for (const colour of colours) {
@@ -331,7 +331,7 @@ scene("who wants no motion sees none", { pause: 6, reducedMotion: "reduce" }, as
   );
 });
 
-/** What stands in an element and reaches beyond it, or beyond the window. */
+/** Descendants that overflow the element or the window. */
 const cutOff = (element) =>
   element.evaluate((element) => {
     const { left, right } = element.getBoundingClientRect();

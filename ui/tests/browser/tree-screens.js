@@ -1,10 +1,10 @@
-// The states of the tree of messages, and of an answer on its way, for the sheet of screens.js.
+// States of the message tree and of an answer in progress, for the contact sheet of screens.js.
 import { answered, ask, button, chats, message } from "./window.js";
 
 const QUESTION = "How does compound interest work? A table and some code would help.";
 
 async function openChat(page, title) {
-  // In a narrow window the list lies over the chat, when it is asked for.
+  // Opens the drawer with the list in a narrow window.
   if (!(await chats(page).isVisible())) await page.keyboard.press("Control+b");
   await chats(page).getByText(title).click();
 }

@@ -1,4 +1,4 @@
-// The tree of messages, and how an answer is made to begin or to go on.
+// The message tree, and the ways to start or continue an answer.
 import assert from "node:assert/strict";
 import {
   answered,
@@ -111,7 +111,7 @@ scene("a message is deleted with what follows it, and comes back", { rate: 4000 
   await soon(async () => assert.equal(await articles.count(), 2));
   await button(page, "Undo").click();
   await soon(async () => assert.equal(await articles.count(), 4));
-  // By the keyboard not without other keys.
+  // A key without modifiers deletes nothing.
   await button(page, "Copy answer").last().focus();
   await page.keyboard.press("Delete");
   await page.keyboard.press("Backspace");

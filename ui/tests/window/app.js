@@ -1,4 +1,5 @@
-// The app in its real window, in the words of someone who uses it: found by role and accessible name.
+// Drives the app in its real window as a user would: elements are found by role and accessible
+// name.
 import assert from "node:assert/strict";
 import {
   existsSync,
@@ -16,7 +17,7 @@ import { fileURLToPath } from "node:url";
 import { Session, until } from "./driver.js";
 
 export const root = join(dirname(fileURLToPath(import.meta.url)), "..", "..", "..");
-/** What answers in place of the small model that comes with the app: it is in every clone, and thinks. */
+/** Model used in place of the bundled one. It is part of the repository, and can think. */
 export const tinyFile = join(
   root,
   "src-tauri/crates/engine/tests/fixtures/tiny-smollm3-q4_k_m.gguf",
@@ -27,15 +28,18 @@ export const binary =
   process.env.GOLDCREST_BINARY ?? join(root, "src-tauri", "target", "debug", "goldcrest");
 if (!existsSync(binary)) throw new Error(`${binary} is not built: npm test -- window builds it`);
 
-/** For a test that needs what only a debug build does (src-tauri/src/test_hooks.rs). */
+/** Skips tests that need the hooks of a debug build (src-tauri/src/test_hooks.rs). */
 export const hooks = {
   skip: binary.includes(join("target", "release")) && "only a debug build has test hooks",
 };
 
-/** The environment of an app whose answers are slow: with the plainest kernels one without end does not fill its context meanwhile. */
+/**
+ * Environment in which answers are slow: with the scalar kernels an endless answer does not fill
+ * its context during a test.
+ */
 export const SLOW = { GOLDCREST_CPU: "scalar" };
 
-/** What may have a role: its accessible name is asked of WebKit, not worked out here. */
+/** Selectors of elements that may have a role. The accessible name comes from WebKit. */
 const CANDIDATES = {
   button: "button, [role=button], summary",
   searchbox: "[type=search], [role=searchbox]",
@@ -56,11 +60,11 @@ const CANDIDATES = {
   heading: "h1, h2, h3",
 };
 
-/** A folder for one app's data, gone at the end of the test. */
+/** Creates a data folder that is removed after the test. */
 export function dataFolder(t) {
   const folder = mkdtempSync(join(tmpdir(), "goldcrest-window-"));
   t.after(async () => {
-    // Where a desktop is installed, its portal has a file system mounted in here until the session has ended.
+    // On a desktop, its portal may have a file system mounted here until the session ends.
     for (const session of sessions.get(t) ?? []) session.kill();
     const isGone = () => {
       try {
@@ -70,20 +74,20 @@ export function dataFolder(t) {
         return false;
       }
     };
-    // What is still in use then is left to the system: it is no fault of the app.
+    // Files still in use are left to the system: not a fault of the app.
     await until(3000, folder, isGone).catch(() => undefined);
   });
   return folder;
 }
 
-/** The sessions of each test. */
+/** Sessions by test. */
 const sessions = new WeakMap();
 
-/** Sampling with which an answer goes on until the context is full. */
+/** Sampling with which an answer continues until the context is full. */
 export const ENDLESS = { temperature: 5, topP: 1, topK: 0, minP: 0, repeatPenalty: 1, seed: 1 };
 
 export class App {
-  /** Opens the window and waits until its model can be asked. */
+  /** Opens the window and waits until the model is ready. */
   static async open(t, display, { data = dataFolder(t), args = [], env = {}, ready = true } = {}) {
     const own = {
       GOLDCREST_DATA_DIR: data,
@@ -96,7 +100,7 @@ export class App {
     const app = new App(await Session.open(display, binary, args, own), data);
     sessions.set(t, [...(sessions.get(t) ?? []), app.session]);
     t.after(() => app.session.kill());
-    // While the store opens there is no state to ask for.
+    // There is no state before the store is open.
     await app.invoke("startup");
     if (ready)
       await app.until(
@@ -111,7 +115,7 @@ export class App {
     this.data = data;
   }
 
-  /** Waits for something; where it does not come, the error shows what the window said instead. */
+  /** Waits for a condition. On a timeout, the error shows the text of the window. */
   async until(what, look, limit = 20_000) {
     try {
       return await until(limit, what, look);
@@ -125,10 +129,11 @@ export class App {
     }
   }
 
-  /** Every element of this role whose accessible name is, or matches, `name`. */
+  /** Elements with this role and an accessible name that equals or matches `name`. */
   async all(role, name, inside) {
     const found = [];
-    // Not WebDriver's "displayed": what appears under the pointer counts, what is not laid out does not.
+    // Unlike WebDriver's "displayed": elements that appear on hover count, those without a layout
+    // do not.
     const candidates = await this.session.run(
       `return [...(arguments[1] ?? document).querySelectorAll(arguments[0])].filter(
          (element) => element.getClientRects().length && getComputedStyle(element).visibility !== "hidden")`,
@@ -142,19 +147,19 @@ export class App {
     return found;
   }
 
-  /** The first of them, waited for. */
+  /** Waits for the first such element. */
   get(role, name, inside) {
     return this.until(`${role} ${name}`, async () => (await this.all(role, name, inside))[0]);
   }
 
   async click(role, name, inside) {
     const element = await this.get(role, name, inside);
-    // The driver does not scroll a list within the page.
+    // The driver does not scroll lists within the page.
     await this.session.run("arguments[0].scrollIntoView({ block: 'nearest' })", element);
     await this.session.click(element);
   }
 
-  /** As with the Tab key; what only appears for the pointer or the keyboard then does. */
+  /** Focuses an element, which may then appear. */
   focus(element) {
     return this.session.run("arguments[0].focus()", element);
   }
@@ -163,7 +168,7 @@ export class App {
     return (await this.all(role, name, inside)).length > 0;
   }
 
-  /** The words on the screen: of the whole window, or of one element. */
+  /** Visible text of the window or of an element. */
   text(element) {
     return this.session.run("return (arguments[0] ?? document.body).innerText", element ?? null);
   }
@@ -172,7 +177,7 @@ export class App {
     return this.text(await this.get("log", "Conversation"));
   }
 
-  /** Types a message and sends it; returns once the app has taken it. */
+  /** Types a message and sends it. Resolves once the app has accepted it. */
   async send(text) {
     const message = await this.get("textbox", "Message");
     await this.session.type(message, text);
@@ -182,13 +187,13 @@ export class App {
     );
   }
 
-  /** Sends and waits for the whole answer; returns it as stored. */
+  /** Sends and waits for the complete answer. Returns it as stored. */
   async ask(text) {
     await this.send(text);
     return this.answered();
   }
 
-  /** Waits until nothing is being written and returns the last message as stored. */
+  /** Waits until the answer is complete. Returns the last message as stored. */
   async answered(limit = 60_000) {
     const message = async () => (await this.openChat())?.messages.at(-1);
     return this.until(
@@ -201,7 +206,7 @@ export class App {
     );
   }
 
-  /** Asks the host, past the UI: to look at what is stored and to set the scene. */
+  /** Calls a host command directly, in order to inspect or prepare stored state. */
   invoke(command, args = {}) {
     return this.session.runAsync(
       "return window.__TAURI_INTERNALS__.invoke(args[0], args[1])",
@@ -214,14 +219,14 @@ export class App {
     return this.invoke("snapshot");
   }
 
-  /** The chat that is open, as stored, or undefined. */
+  /** Open chat as stored, or undefined. */
   async openChat() {
     const { current, chats } = await this.snapshot();
     const chat = current ?? chats[0]?.id;
     return chat === undefined ? undefined : this.invoke("open_chat", { id: chat });
   }
 
-  /** Changes what is stored, then reloads the page, so that it starts from that. */
+  /** Changes stored settings and reloads the page. */
   async settings(change) {
     const { settings } = await this.snapshot();
     await this.invoke("save_settings", {
@@ -235,7 +240,7 @@ export class App {
     await this.get("textbox", "Message");
   }
 
-  /** Answers of the model that are the same each time. */
+  /** Makes the model's answers deterministic. */
   exact(change = {}) {
     return this.settings({
       thinking: false,
@@ -246,8 +251,8 @@ export class App {
   }
 
   /**
-   * Asks for an answer that goes on until the context is full, so that there is time to do something
-   * meanwhile, where the app is {@link SLOW}: almost any token is as likely as the end.
+   * Requests an answer that continues until the context is full, in order to act meanwhile if the
+   * app is {@link SLOW}: almost any token is as likely as the end.
    */
   async sendEndless(change = {}) {
     await this.settings({
@@ -263,7 +268,7 @@ export class App {
     await this.send("Count from 1 to 500");
   }
 
-  /** The app's process; the driver has started it below itself. */
+  /** Process id of the app, a descendant of the driver. */
   pid() {
     const { dev, ino } = readTarget(binary);
     const all = readdirSync("/proc").filter((name) => /^\d+$/.test(name));
@@ -277,13 +282,13 @@ export class App {
     return Number(found);
   }
 
-  /** The app's end without warning; its data folder is left as it was at that moment. */
+  /** Kills the app. Its data folder stays as it was at that moment. */
   crash() {
     process.kill(this.pid(), "SIGKILL");
     this.session.kill();
   }
 
-  /** Closes the window as a person does, and waits until the app has ended. */
+  /** Closes the window as a user would, and waits until the app has exited. */
   async close() {
     const pid = this.pid();
     await this.session.send("DELETE", "/window");
@@ -291,7 +296,7 @@ export class App {
     this.session.kill();
   }
 
-  /** Ends the app in order, as the end of a session does; the driver's own way may end it without warning. */
+  /** Terminates the app as at the end of a session. The driver itself may kill it. */
   async end() {
     const pid = this.pid();
     process.kill(pid, "SIGTERM");
@@ -301,14 +306,16 @@ export class App {
 
   async picture(name) {
     mkdirSync(pictures, { recursive: true });
-    // Under Xvfb WebKit paints when a picture is asked for, and hands out what it had painted before.
+    // Under Xvfb, WebKit paints on request and returns the previous picture.
     await this.session.screenshot();
     await this.session.runAsync(`await new Promise((painted) => setTimeout(painted, 500))`);
     writeFileSync(join(pictures, `${name}.png`), await this.session.screenshot());
   }
 }
 
-/** A file's text; nothing where there is no such file, as when a process has gone. */
+/**
+ * Content of a file, or an empty text if it does not exist, for example after a process has exited.
+ */
 export function read(path) {
   try {
     return readFileSync(path, "utf8");

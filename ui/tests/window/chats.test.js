@@ -25,7 +25,7 @@ test("a chat is renamed, deleted, and brought back", async (t) => {
   await app.session.press(F2);
   const title = await app.get("textbox", "Chat title");
   await app.session.type(title, `The smallest bird${ENTER}`);
-  // WebKit's page would end about a second after a field that has the focus is removed.
+  // WebKit's web process would crash about a second after the removal of a focused field.
   await sleep(1500);
   await app.until("the new title", async () => (await list(app)).includes("The smallest bird"));
   await app.until(
@@ -43,7 +43,7 @@ test("a chat is renamed, deleted, and brought back", async (t) => {
   );
   await app.until("it to be gone from the store", async () => !(await app.snapshot()).chats.length);
 
-  // Not by the notice's button, which goes with the notice.
+  // Not by the notice's button, which disappears with the notice.
   await app.session.press(CONTROL, "k");
   const palette = await app.get("combobox", "Search chats, messages and commands");
   await app.session.type(palette, "Undo the last change");

@@ -1,4 +1,4 @@
-// What the window must not do: run text as code, reach the network, open a socket.
+// Prohibited actions of the window: executing text as code, network access, sockets.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -40,7 +40,7 @@ test("the page runs no text as code and loads nothing from elsewhere", async (t)
     return { results, violated };`);
   for (const [name, result] of Object.entries(refusals.results))
     assert.equal(result, "refused", name);
-  // Refused by the policy, and not merely because nobody answers there.
+  // Blocked by the policy, and not merely unanswered.
   for (const directive of ["connect-src", "img-src"])
     assert(refusals.violated.includes(directive), directive);
 });
@@ -49,7 +49,8 @@ test("no hint in the page connects to a server or asks for its name", async (t) 
   const app = await App.open(t, display);
   const pid = app.pid();
   const server = await listener(t, 0);
-  // The web view's proxy, where nobody listens. Who may, sees here that the hints were followed, and how far.
+  // Unused address of the web view's proxy. If the port may be bound, shows how far the hints were
+  // followed.
   const proxy = await listener(t, 9).catch(() => undefined);
   const name = "chat.leak.example";
   await app.session.run(
@@ -171,7 +172,7 @@ test("without a driver there is no socket at all", async (t) => {
   assert.deepEqual(family.flatMap(sockets), []);
 });
 
-/** Somebody who listens on a port of this machine and keeps what comes. */
+/** Listens on a local port and records the connections. */
 async function listener(t, port) {
   const connections = [];
   const server = createServer((socket) => {

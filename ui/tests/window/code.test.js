@@ -10,7 +10,7 @@ test("the worker that colours code starts under the window's policy", async (t) 
   const app = await App.open(t, display);
   await app.exact();
   const answer = await app.ask("What is Goldcrest?");
-  // The tiny model writes no code, so its answer is edited to hold some.
+  // The tiny model writes no code, so its answer is edited.
   const code = "```python\ndef f(x):\n    return 'two'\n```";
   const text = `- In a list:\n\n  ${code.replaceAll("\n", "\n  ")}\n\n${code}`;
   await app.invoke("edit_message", { message: answer.id, text, answer: null });

@@ -1,4 +1,4 @@
-// From the first screen to a model of one's own, over the real `goldcrest-fetch` and a hub on this computer.
+// From the first screen to a downloaded model, with the real `goldcrest-fetch` and a local hub.
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { spawn, spawnSync } from "node:child_process";
@@ -22,8 +22,8 @@ const bundled = readFileSync(tinyFile);
 const COMMIT = "0123456789abcdef0123456789abcdef01234567";
 
 /**
- * A hub. It has the bundled model under the name of another, and of the official file as many zero bytes as are waited
- * for: it sends a megabyte at a time, ten times a second.
+ * A local hub. It serves the bundled model under another name, and for the official file zero bytes
+ * at ten megabytes per second.
  */
 async function hub(t) {
   const asked = [];
@@ -60,7 +60,7 @@ async function hub(t) {
   return { address, asked };
 }
 
-/** An app of which all folders are its own, and whose hub is that. */
+/** Environment of an app with folders of its own and this hub. */
 function folders(t, hub) {
   const data = dataFolder(t);
   return { data, env: { HOME: data, HF_HOME: join(data, "hf"), HF_ENDPOINT: hub.address } };
@@ -182,7 +182,7 @@ test(
     const { data, env } = folders(t, server);
     const app = await App.open(t, display, { data, env });
     await app.get("region", "Get a model");
-    // The app and WebKit's processes, with all that they start from now on.
+    // The processes of the app and of WebKit, and all that they start.
     const traced = [app.pid(), ...descendants(app.pid())].flatMap((pid) => ["-p", String(pid)]);
     const log = join(data, "sockets");
     const trace = ["-f", "-qq", "-Y", "-e", "trace=socket", "-o", log];
@@ -236,7 +236,7 @@ test("a model of a typed address is downloaded, opened, and goes to the trash", 
   assert.deepEqual(readFileSync(link), bundled);
   assert.equal(readFileSync(cached(data, "someone/models", "refs", "main"), "utf8").trim(), COMMIT);
   assert.equal(opened.file, link);
-  // The page goes on saying what came of it.
+  // The page still shows the result.
   await app.until("the end of it on the page", async () =>
     (await app.text()).includes("You are now talking to"),
   );

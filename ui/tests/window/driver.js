@@ -1,4 +1,4 @@
-// A W3C WebDriver client for WebKitWebDriver, over fetch: no dependency.
+// A W3C WebDriver client for WebKitWebDriver, over fetch, without dependencies.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { createServer } from "node:net";
@@ -6,22 +6,25 @@ import { setTimeout as sleep } from "node:timers/promises";
 
 const ELEMENT = "element-6066-11e4-a52e-4f735466cecf";
 
-/** What was started and has not been ended; a test that is broken off leaves nothing behind. */
+/** Started processes that are still running, so that an aborted test leaves none behind. */
 const running = new Set();
 process.on("exit", () => running.forEach(killGroup));
 for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => process.exit(1));
 
-/** Detached, so that a program and all that it starts are one group that can be ended whole. */
+/**
+ * Starts a program detached, so that it and its children form a process group that can be killed as
+ * a whole.
+ */
 function start(program, args, options) {
   const child = spawn(program, args, { ...options, detached: true });
   running.add(child);
   return child;
 }
 
-/** A display of our own, shared by the sessions of one test file. */
+/** An X display shared by the sessions of one test file. */
 export class Display {
   static async open({ width = 1280, height = 860 } = {}) {
-    // With -displayfd the server picks a free number itself and tells it on that descriptor.
+    // With -displayfd the server picks a free number and writes it to that descriptor.
     const server = start(
       "Xvfb",
       ["-displayfd", "3", "-screen", "0", `${width}x${height}x24`, "-nolisten", "tcp"],
@@ -41,7 +44,7 @@ export class Display {
   }
 }
 
-/** One WebKitWebDriver with a D-Bus of its own, and the one app that it started. */
+/** A WebKitWebDriver with its own D-Bus, and the app that it started. */
 export class Session {
   static async open(display, binary, args, env) {
     const port = await freePort();
@@ -54,7 +57,7 @@ export class Session {
           DISPLAY: display.name,
           WAYLAND_DISPLAY: "",
           TAURI_WEBVIEW_AUTOMATION: "true",
-          // Without a GPU the app turns this renderer off, and then a screenshot may never come.
+          // Without a GPU the app disables this renderer, and then a screenshot may never arrive.
           WEBKIT_DISABLE_DMABUF_RENDERER: "0",
           MESA_SHADER_CACHE_DISABLE: "true",
           ...env,
@@ -87,21 +90,21 @@ export class Session {
   constructor(driver, address) {
     this.driver = driver;
     this.address = address;
-    /** What driver and app printed to stderr. */
+    /** Output of the driver and the app on stderr. */
     this.said = "";
   }
 
-  /** A command of this session. */
+  /** Sends a command of this session. */
   send(method, path, body) {
     return this.#ask(method, this.path + path, body);
   }
 
-  /** Runs the body of a function in the page; its arguments may be elements. */
+  /** Runs a function body in the page. Its arguments may be elements. */
   run(body, ...args) {
     return this.send("POST", "/execute/sync", { script: body, args });
   }
 
-  /** The same for a body that uses `await`; what it throws is thrown here. */
+  /** Runs a body that uses `await`. Its exceptions are thrown here. */
   async runAsync(body, ...args) {
     const script = `const done = arguments[arguments.length - 1];
       (async (...args) => { ${body} })(...[...arguments].slice(0, -1))
@@ -111,7 +114,7 @@ export class Session {
     return value;
   }
 
-  /** The elements that a CSS selector names, inside another element where one is given. */
+  /** Elements that match a CSS selector, optionally within another element. */
   async all(css, inside) {
     const path = inside ? `/element/${inside[ELEMENT]}/elements` : "/elements";
     return this.send("POST", path, { using: "css selector", value: css });
@@ -137,7 +140,7 @@ export class Session {
     await this.send("POST", "/actions", { actions });
   }
 
-  /** The window's picture, as the bytes of a PNG. */
+  /** Screenshot of the window, as the bytes of a PNG. */
   async screenshot() {
     return Buffer.from(await this.send("GET", "/screenshot"), "base64");
   }
@@ -158,7 +161,7 @@ export class Session {
   }
 }
 
-/** Waits until `look` gives something true, and returns it. */
+/** Polls `look` until it returns a truthy value, and returns that. */
 export async function until(limit, what, look) {
   const end = Date.now() + limit;
   for (;;) {
@@ -181,11 +184,11 @@ function killGroup(child) {
   try {
     process.kill(-child.pid, "SIGKILL");
   } catch {
-    // It has ended already.
+    // It has already exited.
   }
 }
 
-/** A port that nobody listens on now. */
+/** Finds a free port. */
 async function freePort() {
   const server = createServer().listen(0, "127.0.0.1");
   await once(server, "listening");

@@ -1,5 +1,5 @@
-// Text fields that go away while they have the focus: WebKit's page ends about a second after one was removed (2.50, where
-// it keeps its tree for assistive technology), so each has to give up the focus first.
+// Text fields that are removed while focused. WebKit's web process crashes about a second later
+// (2.50, if it keeps its accessibility tree), so each field must be blurred first.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -39,7 +39,7 @@ async function searchSettings(app) {
   await focus(app, "combobox", "Search the settings");
 }
 
-/** What opens each, and the keys that close it. */
+/** Each field by its opening action and the keys that close it. */
 const fields = {
   "a chat's title, left as it is": [rename, ESCAPE],
   "a chat's title": [rename, ENTER],
@@ -54,7 +54,7 @@ for (const [name, [open, ...keys]] of Object.entries(fields))
   test(`the field of ${name} goes, and the page stays`, async (t) => {
     const app = await App.open(t, display);
     await app.ask("What is Goldcrest?");
-    // Asking for a name makes WebKit build that tree.
+    // Querying an accessible name makes WebKit build that tree.
     await app.get("button", "What is Goldcrest?");
     await open(app);
     await app.until("a text field with the focus", () =>

@@ -67,7 +67,7 @@ test("controls have the roles and names that assistive technology reads", async 
   assert.match(await app.session.of(toggle, "attribute/aria-pressed"), /true|false/);
 
   await app.sendEndless();
-  // WebKit calls a list without items a group.
+  // WebKit gives a list without items the role of a group.
   const chats = await app.get("list", "Chats");
   await app.until("the chats to be a list", async () => {
     return (await app.session.of(chats, "computedrole")) === "list";

@@ -1,5 +1,6 @@
-// Pictures of every formula of `formulas.json` as WebKit draws it, in lines and by itself, with the code and the styles of
-// exports: node ui/tests/window/formulas.js (after npm run build:ui; needs WebKitGTK's MiniBrowser).
+// Pictures of every formula of `formulas.json` as rendered by WebKit, inline and displayed, with
+// the code and the styles of exports: node ui/tests/window/formulas.js (after npm run build:ui;
+// needs WebKitGTK's MiniBrowser).
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { once } from "node:events";
@@ -53,7 +54,7 @@ await session.send("POST", "/window/rect", { x: 0, y: 0, width: WIDTH, height: H
 for (const at of parts.keys()) {
   await session.send("POST", "/url", { url: `http://127.0.0.1:${server.address().port}/${at}` });
   await session.runAsync(
-    // The first picture of a window is else one of nothing.
+    // Otherwise the first picture of a window is blank.
     "await document.fonts.ready; await new Promise((next) => setTimeout(next, 500)); return true;",
   );
   writeFileSync(new URL(`${at}.png`, out), await session.screenshot());

@@ -11,7 +11,7 @@ let display;
 before(async () => (display = await Display.open()));
 after(() => display.close());
 
-/** A disk of a few megabytes, or undefined where none can be mounted. */
+/** Mounts a disk of a few megabytes, or returns undefined if that is not possible. */
 function smallDisk(t) {
   const disk = mkdtempSync(join(tmpdir(), "goldcrest-disk-"));
   const mounted = spawnSync("mount", ["-t", "tmpfs", "-o", "size=24m", "goldcrest-test", disk]);
@@ -22,7 +22,7 @@ function smallDisk(t) {
   return mounted.status === 0 ? disk : undefined;
 }
 
-/** Takes all the room that a disk has left. */
+/** Fills a disk completely. */
 function fill(path) {
   const file = openSync(path, "w");
   for (let size = 1 << 20; size > 0; size >>= 1)

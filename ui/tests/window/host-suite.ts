@@ -1,9 +1,10 @@
-// What host.test.js carries into the real window: the cases of every host, and the window's own host.
+// Script that host.test.js runs in the real window: the shared host cases, and the window's own
+// host.
 import { hostCases } from "../../src/host/suite";
 import { HostStage, type Questions } from "../../src/host/suite-stage";
 import { tauriHost } from "../../src/host/tauri";
 
-/** Runs one case; the reason when it fails. */
+/** Runs one case. Resolves to the reason for a failure, or to null. */
 export async function run(name: string, questions: Questions): Promise<string | null> {
   const found = hostCases.find((each) => each.name === name);
   if (!found) return "there is no such case";

@@ -1,4 +1,4 @@
-// The real host does what every host does: the cases of src/host/suite.ts, within the real window.
+// Runs the shared host cases of src/host/suite.ts on the real host, in the real window.
 import assert from "node:assert/strict";
 import { dirname, join } from "node:path";
 import { after, before, test } from "node:test";
@@ -12,7 +12,7 @@ const quiet = { configFile: false, logLevel: "error", root: here };
 
 const { module } = await runnerImport(join(here, "..", "..", "src", "host", "suite.ts"), quiet);
 
-/** The cases and the window's host as one script. */
+/** Bundles the cases and the window's host as one script. */
 async function bundle() {
   const [{ output }] = await build({
     ...quiet,

@@ -11,7 +11,9 @@ let display;
 before(async () => (display = await Display.open()));
 after(() => display.close());
 
-/** Starts the app once more, with the same data, display and D-Bus session, and waits for its end. */
+/**
+ * Starts a second instance with the same data, display and D-Bus session, and waits until it exits.
+ */
 async function startAgain(t, app, args, cwd) {
   const first = app.pid();
   const variables = readFileSync(`/proc/${first}/environ`, "utf8").split("\0").filter(Boolean);
@@ -39,7 +41,7 @@ test("a file that a second start is given is opened in the first window", async 
     const { status } = (await app.snapshot()).model;
     return { ...status.model, state: status.state };
   };
-  // As a person types it: from the folder that it is in.
+  // Relative path, as typed in the folder of the file.
   copyFileSync(tinyFile, join(app.data, "second start.gguf"));
   await startAgain(t, app, ["second start.gguf"], app.data);
   const opened = await app.until("the file to be opened", async () => {
@@ -54,7 +56,7 @@ test("on another session bus a second start says so, and does not touch the chat
   await app.sendEndless();
   const written = async () => (await app.openChat())?.messages.at(-1);
   await app.until("some of the answer", async () => (await written())?.text.length > 40);
-  // Each session of the driver has a bus of its own.
+  // Each session of the driver has its own D-Bus.
   const second = await App.open(t, display, {
     data: app.data,
     ready: false,

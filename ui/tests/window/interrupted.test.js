@@ -8,7 +8,7 @@ let display;
 before(async () => (display = await Display.open()));
 after(() => display.close());
 
-/** Sends, and waits until some of the answer has been written; gives it as the store has it. */
+/** Sends a message and waits for the first text of the answer. Returns it as stored. */
 async function underWay(app) {
   await app.sendEndless();
   return app.until("some of the answer", async () => {

@@ -1,8 +1,9 @@
-// Keys in text fields. Of what a browser gives, WebKitGTK 2.50 has Home, End and arrows, with and without Ctrl and Shift;
-// Ctrl+Backspace and Ctrl+Delete; Ctrl+A, C, X, V and Shift+V; Ctrl+Insert, Shift+Insert and Shift+Delete; paste by the middle
-// button; dragging of selected text. (The last two, and the keys with Insert and Shift+Delete, were tried with events of X:
-// WebDriver's are others.) It has no undo and redo (Ctrl+Z, Ctrl+Shift+Z, Ctrl+Y), which ui/src/parts/text-history.ts brings,
-// and checks no spelling unless the program has it do so.
+// Keys in text fields. WebKitGTK 2.50 supports Home, End and the arrow keys, with and without Ctrl
+// and Shift; Ctrl+Backspace and Ctrl+Delete; Ctrl+A, C, X, V and Shift+V; Ctrl+Insert, Shift+Insert
+// and Shift+Delete; paste by the middle button; and dragging of selected text. (The last two, and
+// the keys with Insert and Shift+Delete, were tested with X events, since those of WebDriver
+// differ.) It does not support undo and redo (Ctrl+Z, Ctrl+Shift+Z, Ctrl+Y), which
+// ui/src/parts/text-history.ts implements, and checks spelling only if the program enables it.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { App } from "./app.js";
@@ -27,7 +28,7 @@ const field = (app) => app.session.run("return document.activeElement.value");
 const undo = (app) => app.session.press(CONTROL, "z");
 const redo = (app) => app.session.press(CONTROL, SHIFT, "Z");
 
-/** Empties the field as a slip of the hand does. */
+/** Clears the field, as if by mistake. */
 async function clear(app) {
   await app.session.press(CONTROL, "a");
   await app.session.press(BACKSPACE);
@@ -52,7 +53,7 @@ test("undo and redo work in the message box, and an emptied draft comes back", a
   assert.equal(await field(app), "");
   await undo(app);
   assert.equal(await field(app), "hello wide world");
-  // What is sent is what the box shows.
+  // The saved draft equals the text in the box.
   await app.until("the draft to be saved", async () => {
     const { newChatDraft } = await app.snapshot();
     return newChatDraft.text === "hello wide world";
@@ -157,7 +158,7 @@ test("a megabyte from the clipboard is a chip at once", async (t) => {
   const took = await app.until("the chip", () =>
     app.session.run("return window.shownAt && window.shownAt - window.pastedAt"),
   );
-  // Read by WebKit itself, it took seconds.
+  // WebKit itself took seconds to insert it.
   assert(took < 1000, `${took} ms`);
   assert.equal(await field(app), "");
 });

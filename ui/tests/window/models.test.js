@@ -9,7 +9,7 @@ let display;
 before(async () => (display = await Display.open()));
 after(() => display.close());
 
-/** An app that is started with a file of one's own. */
+/** Starts an app with a model file of the user. */
 async function startedWith(t, bytes) {
   const data = dataFolder(t);
   const given = join(data, "given.gguf");
@@ -52,7 +52,7 @@ test("a file that the app is started with is opened, and is the one from then on
   assert.equal((await model(again)).file, given);
   await again.close();
 
-  // What cannot be opened is said in the window, where the last one is open as before.
+  // An error is shown in the window, and the last model stays open.
   const lost = await App.open(t, display, { data, args: [join(data, "lost.gguf")] });
   await lost.until("the reason on the screen", async () =>
     (await lost.text()).includes("lost.gguf"),
@@ -126,7 +126,7 @@ for (const [what, bytes, says] of [
 
 const marks = (data) => readdirSync(data).filter((name) => /^(opening|gpu-in-use)-/.test(name));
 
-/** An app that has a file of one's own open, and one that is at opening it once more and does not get on. */
+/** Opens a file in one app, and starts another app that hangs while it opens the file again. */
 async function loading(t) {
   const { app, data } = await startedWith(t, readFileSync(tinyFile));
   const opened = async (app) => {
@@ -150,7 +150,7 @@ test("a file on which the app crashed is opened again only on request", hooks, a
   held.crash();
   rmSync(hold);
 
-  // Not at the next start, and not at the one after it.
+  // Skipped at the next start and at the one after it.
   for (const start of [1, 2]) {
     const app = await App.open(t, display, { data });
     assert.equal((await model(app)).bundledModel, true);

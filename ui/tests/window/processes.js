@@ -1,8 +1,8 @@
-// The processes of the app and the network sockets that they hold, as /proc shows them.
+// Processes of the app and their network sockets, from /proc.
 import { readdirSync, readlinkSync } from "node:fs";
 import { read } from "./app.js";
 
-/** The network sockets that this process and those below it hold, with their ports. */
+/** Network sockets of a process and its descendants, with their ports. */
 export function sockets(pid) {
   const found = [];
   for (const process of [pid, ...descendants(pid)]) {
@@ -22,13 +22,13 @@ export function sockets(pid) {
   return found;
 }
 
-/** The port that WebKit has open because a test asked for a driver. */
+/** Matches the port that WebKit opens for the test driver. */
 export function isDriverPort(pid) {
   const [, port] = /WEBKIT_INSPECTOR_SERVER=[\d.]+:(\d+)/.exec(read(`/proc/${pid}/environ`)) ?? [];
   return ({ local, remote }) => [local, remote].includes(Number(port));
 }
 
-// A process may go while it is looked at: then it holds nothing.
+// A process may exit during the reads, and then has no sockets.
 
 function names(folder) {
   try {
@@ -38,7 +38,7 @@ function names(folder) {
   }
 }
 
-/** What a symbolic link leads to; nothing where it has gone. */
+/** Target of a symbolic link, or an empty text if it no longer exists. */
 export function link(path) {
   try {
     return readlinkSync(path);
@@ -47,7 +47,7 @@ export function link(path) {
   }
 }
 
-/** All processes below one: each thread has children of its own. */
+/** Descendants of a process. Each thread has its own children. */
 export function descendants(pid) {
   const children = names(`/proc/${pid}/task`).flatMap((thread) =>
     read(`/proc/${pid}/task/${thread}/children`).split(" ").filter(Boolean).map(Number),

@@ -21,7 +21,7 @@ after(() => display.close());
 const setAside = (data) =>
   readdirSync(data).find((name) => /^goldcrest-set-aside-.*\.db$/.test(name));
 
-/** An app with a chat, of which there is a copy. */
+/** Opens an app with a chat and a backup of it. */
 async function withCopy(t, data) {
   const app = await App.open(t, display, { data });
   await app.exact();
@@ -33,12 +33,12 @@ async function withCopy(t, data) {
   return app;
 }
 
-/** A data folder with a chat in it, whose app has ended. */
+/** Creates a data folder with a chat, whose app has exited. */
 async function withChat(t) {
   const data = dataFolder(t);
   const app = await withCopy(t, data);
   await app.close();
-  // What the journal holds is not damaged with the file, and SQLite would use it.
+  // The journal is not damaged with the file, and SQLite would recover from it.
   for (const suffix of ["-wal", "-shm"])
     rmSync(join(data, `goldcrest.db${suffix}`), { force: true });
   return data;

@@ -1,5 +1,6 @@
-// npm run bench:start -- 5000: how soon the window shows its chats after the app is started, and the memory that it takes
-// then, with none and with this number of chats of 20 messages. Of the release build; medians of five starts in turn.
+// npm run bench:start -- 5000: time until the window shows its chats after a start, and its memory,
+// without chats and with this number of chats of 20 messages. Release build; medians of five
+// alternating starts.
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -14,7 +15,7 @@ const binary =
   process.env.GOLDCREST_BINARY ??
   join(import.meta.dirname, "..", "..", "..", "src-tauri", "target", "release", "goldcrest");
 
-/** A sentence of words that differ from one number to the next. */
+/** A sentence whose words depend on the seed. */
 function words(length, seed) {
   const all =
     "compound interest bird river function value table memory question invoice dough winter slow north".split(
@@ -25,7 +26,7 @@ function words(length, seed) {
   );
 }
 
-/** An export as Claude writes them. */
+/** An export in Claude's format. */
 function exported() {
   const chats = Array.from({ length: count }, (_, chat) => {
     const at = (message) => new Date(1.7e12 + chat * 3_600_000 + message * 30_000).toISOString();
@@ -54,14 +55,14 @@ function environment(folder) {
   };
 }
 
-/** Milliseconds since the epoch at which a process began. */
+/** Start time of a process, in milliseconds since the epoch. */
 function begun(pid) {
   const fields = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ").at(-1).split(" ");
   const uptime = Number(readFileSync("/proc/uptime", "utf8").split(" ")[0]);
   return Date.now() - (uptime - Number(fields[19]) / 100) * 1000;
 }
 
-/** Its memory in MB, shared pages by their share. */
+/** Proportional set size in MB. */
 function memory(pid) {
   const text = readFileSync(`/proc/${pid}/smaps_rollup`, "utf8");
   return Number(/^Pss:\s+(\d+)/m.exec(text)[1]) / 1000;

@@ -1,4 +1,4 @@
-// A temporary chat in the real app: nothing of it is in any file of the data folder.
+// A temporary chat in the real app: its text is in no file of the data folder.
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -14,7 +14,7 @@ let display;
 before(async () => (display = await Display.open()));
 after(() => display.close());
 
-/** The files of a folder that hold a text, in UTF-8 or in UTF-16. */
+/** Files of a folder that contain a text, in UTF-8 or UTF-16. */
 function holding(folder, text) {
   const wanted = ["utf8", "utf16le"].map((encoding) => Buffer.from(text, encoding));
   return readdirSync(folder, { recursive: true, withFileTypes: true })
@@ -36,7 +36,7 @@ test("what is said in a temporary chat is in no file, while it goes on and after
   await app.session.press(CONTROL, SHIFT, "n");
   await app.until("the sign", async () => app.isThere("heading", "Temporary chat"));
   const message = await app.get("textbox", "Message");
-  // Longer than a draft waits to be saved, and a message to be read ahead.
+  // Longer than the debounce delays of drafts and prefill.
   await app.session.type(message, "What is a hoatzin? ");
   await new Promise((resolve) => setTimeout(resolve, 1500));
   await app.session.type(message, `Tell me${ENTER}`);
@@ -49,7 +49,7 @@ test("what is said in a temporary chat is in no file, while it goes on and after
     (await app.conversation()).includes("hoatzin"),
   );
   await app.picture("temporary");
-  // Idle work, such as keeping KV caches, has begun.
+  // Idle work, such as saving KV caches, has begun.
   await new Promise((resolve) => setTimeout(resolve, 3000));
   assert.deepEqual(holding(data, "hoatzin"), []);
   await app.close();

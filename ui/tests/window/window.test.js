@@ -1,4 +1,4 @@
-// The window itself: its size, its zoom, and that what was typed or pasted in it is never lost.
+// The window itself: its size, its zoom, and the safety of typed and pasted text.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { App, dataFolder, SLOW } from "./app.js";
