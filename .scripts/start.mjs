@@ -12,5 +12,5 @@ buildUi();
 const app = spawn(buildRelease(), process.argv.slice(2), { stdio: "inherit" });
 app.on("error", (error) => fail(`the app did not start: ${error.message}`));
 app.on("exit", (status, signal) => process.exit(signal ? 1 : status));
-// The app receives Ctrl+C, too. Waits for it to exit in its own way.
+// The app also receives Ctrl+C. Waits for it to exit in its own way.
 process.on("SIGINT", () => {});

@@ -17,7 +17,7 @@ export function menuForText(app: App, text: string): MenuItem[] {
   if (text === "") return [];
   const words = text.replace(/\s+/gu, " ").slice(0, MOST_SEARCHED);
   const shown = words.length > MOST_SHOWN ? `${words.slice(0, MOST_SHOWN).trimEnd()}…` : words;
-  // The web view's own command copies headings, lists and tables as rich text, too.
+  // The web view's own command also copies headings, lists and tables as rich text.
   const copy = { label: "Copy", run: () => void (document.execCommand("copy") || copyText(text)) };
   const search = { label: `Search chats for “${shown}”`, run: () => app.searchFor(words) };
   return app.dialogOpen ? [copy] : [copy, search];

@@ -46,7 +46,7 @@ export function oneStop({ items, along }: Way): Attachment<HTMLElement> {
       hasFocus = true;
     };
     const onfocusout = (): void => {
-      // Chromium fires it for an item that is being removed, too, which still counts as focused.
+      // Chromium also fires it for an item that is being removed, which still counts as focused.
       queueMicrotask(() => {
         if (stop?.isConnected) hasFocus = stop === document.activeElement;
       });

@@ -311,7 +311,7 @@ export class App {
     this.#keeping.delete(chat.id);
     if (!kept) return;
     this.notices.changed(`kept “${kept.title}”`);
-    // Not limited to `visit`: the temporary id no longer exists.
+    // Applies to any visit of the chat, because the temporary id no longer exists.
     if (this.conversation.visit.chat === chat.id) await this.openChat(kept.id);
   }
 

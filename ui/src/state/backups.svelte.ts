@@ -10,7 +10,7 @@ export const inBackups = (chats: number): string =>
 export class Backups {
   /** Newest first; null while loading. */
   copies = $state.raw<DatabaseCopy[] | null>(null);
-  /** Name of the running operation, for the user; empty if none runs. */
+  /** Description of the running operation, shown to the user; empty if none runs. */
   busy = $state("");
   /** Backup whose restoring or deletion awaits confirmation. */
   asked = $state.raw<{ copy: string; to: "restore" | "delete" } | null>(null);

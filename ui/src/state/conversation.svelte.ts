@@ -40,7 +40,7 @@ export class Conversation {
   readonly edits = new Map<number, Writing>();
   /** Scroll positions of chats left in this session, without those that were at the end. */
   readonly places = new Map<number, { id: number; offset: number }>();
-  /** Stay in the chat that is open or being opened. */
+  /** Visit of the chat that is open or being opened. */
   visit = new Visit(null);
   #early: ChatEvent[] = [];
   /** Chats with a stop request for an answer that has not ended. */
@@ -147,7 +147,7 @@ export class Conversation {
     this.sought = first.id;
   }
 
-  /** Includes the messages left out in the next prompt. */
+  /** Includes omitted messages in the next prompt again. */
   readAgain(entry: Entry): Promise<boolean> {
     return this.#act(() => this.host.readAgain(entry.id));
   }

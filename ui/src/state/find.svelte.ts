@@ -80,7 +80,7 @@ export class Find {
     void this.#search({ entry: entry?.id ?? this.top(), offset });
   }
 
-  /** Repeats the search after the messages have changed, without a move. */
+  /** Repeats the search after the messages have changed, without going to a match. */
   again(): Promise<void> {
     return this.#search(null);
   }

@@ -270,7 +270,7 @@ export class Models {
   }
 
   /**
-   * Reports on a downloaded model once it is open. The chat shows an error, too, but the page
+   * Reports on a downloaded model once it is open. The chat also shows an error, but the page
    * covers it.
    */
   followModel(): void {

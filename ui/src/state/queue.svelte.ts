@@ -32,8 +32,8 @@ export class Queue {
   }
 
   /**
-   * Drops the queues of removed chats, unless the host has not saved them: it returns them if a
-   * chat is restored.
+   * Drops the queues of removed chats that the host has saved, since it returns them if a chat is
+   * restored.
    */
   forget(chats: number[]): void {
     const gone = new Set(chats.filter((chat) => !this.#unsaved.has(chat)));

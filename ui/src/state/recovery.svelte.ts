@@ -4,7 +4,7 @@ import { reason } from "./notices.svelte";
 /** A failed start: the problem, and the options. */
 export class Recovery {
   problem: StartProblem;
-  /** Name of the running operation, for the user; null while they choose. */
+  /** Description of the running operation, shown to the user; null while they choose. */
   busy = $state<string | null>(null);
   /** Error of the last choice. */
   error = $state("");

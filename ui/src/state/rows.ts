@@ -30,7 +30,7 @@ export function rowsOf(chats: ChatSummary[], folders: Folder[], now: Date): Row[
     ...group("Temporary", temporary, null),
     ...group("Pinned", pinned, "pinned"),
   ];
-  // Without a heading, folders below pinned chats would look pinned, too.
+  // Without a heading, folders below pinned chats would also look pinned.
   if (rows.length > 0 && folders.length > 0)
     rows.push({ kind: "group", key: "Folders", name: "Folders", section: null });
   for (const folder of folders) {

@@ -47,7 +47,7 @@ md.renderer.rules.fence = (tokens, at) => {
 };
 md.renderer.rules.code_block = (tokens, at) => codeFigure(tokens[at]?.content ?? "", "");
 
-// A wide table scrolls horizontally, by keyboard, too. `TableBlock.svelte` renders top-level
+// A wide table scrolls horizontally, also by keyboard. `TableBlock.svelte` renders top-level
 // tables.
 md.renderer.rules["table_open"] = () => `<div class="table" tabindex="0"><table>\n`;
 md.renderer.rules["table_close"] = () => `</table></div>\n`;

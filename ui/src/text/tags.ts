@@ -86,7 +86,7 @@ function detailsLine(state: StateBlock, line: number, _: number, silent: boolean
 }
 
 /**
- * Removes a comment on its own lines. A comment without an end is removed, too, while its end may
+ * Removes a comment on its own lines. A comment without an end is also removed while its end may
  * still arrive.
  */
 function blockComment(state: StateBlock, first: number, last: number, silent: boolean): boolean {

@@ -98,7 +98,7 @@ const COMMAND = new RegExp(
   "u",
 );
 
-/** Checks if a text contains TeX commands. Paths of Windows have backslashes, too. */
+/** Checks if a text contains TeX commands. Windows paths also contain backslashes. */
 export const hasTex = (text: string): boolean =>
   COMMAND.test(text) || (text.includes("$$") && /\\[a-zA-Z]{2,}/u.test(text));
 
