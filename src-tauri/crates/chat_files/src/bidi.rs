@@ -1,7 +1,7 @@
-//! Text that reads in the order in which it is written.
+//! Removal of characters that change the direction of text.
 
-/// A text without the characters that set the direction of what follows: "a<RLO>cod.exe" would read "aexe.doc". What emoji
-/// and scripts need stays.
+/// Removes the characters that set the direction of the text behind them: "a<RLO>cod.exe" would read "aexe.doc". Those
+/// that emoji and scripts need stay.
 #[must_use]
 pub fn without_bidi_controls(text: &str) -> String {
     let is_control = |character: char| {

@@ -1,9 +1,9 @@
-//! Moments as a reader of an export sees them.
+//! Dates for the reader of an export.
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-/// 3 March 2026, 14:05; empty where the number is no moment.
+/// 3 March 2026, 14:05; empty if the number is out of range.
 pub(crate) fn moment(seconds: i64, zone: &TimeZone) -> String {
     written(seconds, zone, "%-d %B %Y, %H:%M")
 }
@@ -23,14 +23,14 @@ fn written(seconds: i64, zone: &TimeZone, format: &str) -> String {
     })
 }
 
-/// Unix seconds of an ISO date, with or without its time; where it names no time zone, that of the text is UTC.
+/// Unix seconds of an ISO date, with or without its time; UTC if it names no time zone.
 pub(crate) fn from_iso(text: &str) -> Option<i64> {
     let timestamp = text.parse::<Timestamp>().ok();
     let timestamp = timestamp.or_else(|| TimeZone::UTC.to_timestamp(text.parse().ok()?).ok());
     timestamp.map(Timestamp::as_second)
 }
 
-/// The ISO date of a moment, as chats have it.
+/// The ISO date of a moment, as in the titles of chats.
 pub(crate) fn iso_day(seconds: i64, zone: &TimeZone) -> String {
     written(seconds, zone, "%Y-%m-%d")
 }

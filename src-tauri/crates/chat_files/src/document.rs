@@ -8,7 +8,7 @@ use crate::options::{DocumentKind, WriteOptions};
 use crate::write::{Render, WriteError};
 use crate::{html, markdown};
 
-/// Chats on their way into a document, one after the other.
+/// Writes chats into a document, one after the other.
 pub struct Document {
     kind: DocumentKind,
     options: WriteOptions,
@@ -17,7 +17,7 @@ pub struct Document {
 }
 
 impl Document {
-    /// One that is still empty.
+    /// Makes an empty document.
     #[must_use]
     pub fn new(kind: DocumentKind, options: WriteOptions) -> Document {
         Document {

@@ -1,4 +1,4 @@
-//! What is being read, and who hears of it.
+//! The result of reading files, and the context of a read in progress.
 
 use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
@@ -10,20 +10,20 @@ use crate::read_error::ReadError;
 use crate::source::Source;
 use crate::source::draft::{ForeignChat, Outcome};
 
-/// Names that a report gives of what was left out.
+/// Maximum number of names in a report of omissions.
 const MOST_NAMES: usize = 5;
-/// Characters of such a name.
+/// Maximum length of such a name, in characters.
 const LONGEST_NAME: usize = 60;
 
-/// What was read.
+/// Result of a read.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Tally {
     /// The programs that exported it.
     pub sources: Vec<Source>,
-    /// Chats without a message, which are left out.
+    /// Chats without a message, which are skipped.
     pub empty: usize,
-    /// Texts that were longer than a message can be, and were cut.
+    /// Texts that were longer than a message can be, and were truncated.
     pub cut: usize,
     /// Messages that could not be read, by their chats.
     pub unread_messages: Omissions,
@@ -33,26 +33,26 @@ pub struct Tally {
     pub large_chats: Omissions,
     /// Files of a folder or an archive that have no chats of a known program.
     pub unknown_files: Omissions,
-    /// Files of which the rest is damaged, each with the place.
+    /// Files with a damaged rest, each with its position.
     pub damaged_files: Omissions,
-    /// Sequences of bytes that are no UTF-8 and became U+FFFD, by their files.
+    /// Invalid UTF-8 sequences that became U+FFFD, by their files.
     pub replaced: Omissions,
 }
 
-/// Items that an import leaves out.
+/// Items that an import skips.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Omissions {
-    /// How much that is.
+    /// Number of items.
     pub count: usize,
-    /// Where it was, or what: the first few, as a sentence names them.
+    /// Their places or titles: the first few, as a sentence names them.
     pub names: Vec<String>,
-    /// How many more names there would be.
+    /// Number of further names.
     pub others: usize,
 }
 
 impl Omissions {
-    /// Adds what a title names.
+    /// Adds items under a title.
     pub(crate) fn add_titled(&mut self, count: usize, of: &str) {
         let of = title(of);
         let name = if of.is_empty() {
@@ -63,7 +63,7 @@ impl Omissions {
         self.add(count, name);
     }
 
-    /// Adds what a file, or a place in one, names.
+    /// Adds items under a file, or a place in one.
     pub(crate) fn add(&mut self, count: usize, name: String) {
         self.count += count;
         if self.names.len() < MOST_NAMES {
@@ -73,7 +73,7 @@ impl Omissions {
         }
     }
 
-    /// Adds what another one has.
+    /// Adds the omissions of another list.
     pub(crate) fn append(&mut self, other: Omissions) {
         self.count += other.count;
         let names = other.names.len();
@@ -83,19 +83,19 @@ impl Omissions {
     }
 }
 
-/// What is in a file.
+/// An item of a file.
 pub enum Item {
-    /// A file begins, or a folder of files: its name.
+    /// Start of a file or of a folder of files: its name.
     File(String),
-    /// A folder in which chats are.
+    /// A folder for chats.
     Folder(FolderRecord),
-    /// A preset with which chats are answered.
+    /// A preset for chats.
     Preset(PresetRecord),
     /// A chat.
     Chat(WholeChat),
 }
 
-/// What is being read, and who hears of it.
+/// A read in progress: its counters, its result, and the receiver of its items.
 pub(crate) struct FileReading<'a> {
     pub zone: &'a TimeZone,
     pub counter: Counter<'a>,
@@ -104,7 +104,7 @@ pub(crate) struct FileReading<'a> {
 }
 
 impl FileReading<'_> {
-    /// Hands a chat on.
+    /// Passes a chat on.
     pub fn chat(&mut self, mut whole: WholeChat) -> Result<(), ReadError> {
         self.counter.begin_chat();
         self.tally.cut += cut_long_texts(&mut whole);
@@ -115,7 +115,7 @@ impl FileReading<'_> {
         }
     }
 
-    /// Hands something else on.
+    /// Passes another item on.
     pub fn item(&mut self, item: Item) -> Result<(), ReadError> {
         if (self.each)(item) {
             Ok(())
@@ -124,7 +124,7 @@ impl FileReading<'_> {
         }
     }
 
-    /// Hands on a chat of another program, or counts why it is left out.
+    /// Passes on a chat of another program, or counts the reason that it is skipped.
     pub fn foreign(&mut self, source: Source, chat: ForeignChat) -> Result<(), ReadError> {
         self.source(source);
         self.counter.begin_chat();
@@ -144,7 +144,7 @@ impl FileReading<'_> {
         Ok(())
     }
 
-    /// Counts what became U+FFFD of a file.
+    /// Counts the sequences of a file that became U+FFFD.
     pub fn replaced(&mut self, count: usize, file: &str) {
         if count > 0 {
             self.tally.replaced.add(count, file.to_owned());

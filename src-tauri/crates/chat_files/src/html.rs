@@ -1,4 +1,4 @@
-//! Chats as one HTML page that looks like the app: its own style sheets, no script, nothing from elsewhere.
+//! Chats as one HTML page that looks like the app: its own style sheets, no script, no external resources.
 
 mod answers;
 mod escaped;
@@ -14,7 +14,7 @@ use crate::bidi::without_bidi_controls;
 use crate::options::WriteOptions;
 use crate::shown::{Shown, branch, days, ending, thought};
 
-/// The window's: colours and sizes, answers, formulas, code. Then what only a document has.
+/// Style sheets of the window: colours and sizes, answers, formulas, code. The last one is for documents only.
 const STYLES: [&str; 6] = [
     include_str!("../../../../ui/src/styles/tokens.css"),
     include_str!("../../../../ui/src/styles/answer.css"),
@@ -24,7 +24,7 @@ const STYLES: [&str; 6] = [
     include_str!("html/page.css"),
 ];
 
-/// Begins the page; where it has several chats, with a list of them.
+/// Begins the page; with a list of the chats if there are several.
 pub(crate) fn begin(out: &mut dyn Write, titles: &[String]) -> io::Result<()> {
     let title = match titles {
         [one] => one.as_str(),
@@ -60,7 +60,7 @@ pub(crate) fn begin(out: &mut dyn Write, titles: &[String]) -> io::Result<()> {
     Ok(())
 }
 
-/// The chat at this place of the list.
+/// Writes the chat at this index of the list.
 pub(crate) fn chat(
     out: &mut dyn Write,
     at: usize,
@@ -100,7 +100,8 @@ pub(crate) fn end(out: &mut dyn Write) -> io::Result<()> {
     out.write_all(b"</main>\n</body>\n</html>\n")
 }
 
-/// One chat, for a page that has the style sheets: the window prints it. Thinking is unfolded, as paper cannot be touched.
+/// Writes one chat for a page that has the style sheets: the window prints it. Thinking is unfolded, because paper
+/// cannot be clicked.
 pub(crate) fn print(
     out: &mut dyn Write,
     whole: &WholeChat,
@@ -110,7 +111,7 @@ pub(crate) fn print(
     one(out, 0, whole, options, answers, " open")
 }
 
-/// A text that is neither markup nor Markdown.
+/// Writes a text that is neither markup nor Markdown.
 fn plain(text: &str) -> String {
     escaped(&without_bidi_controls(text))
 }

@@ -1,4 +1,4 @@
-//! Bytes on their way in: counted, limited, and stopped as soon as the caller wishes.
+//! Input streams that are counted, limited, and stopped when the caller cancels.
 
 use std::cell::{Cell, RefCell};
 use std::io::{self, Read};
@@ -6,13 +6,13 @@ use std::rc::Rc;
 
 use crate::options::OnProgress;
 
-/// Bytes of one chat, with all that is not read of it: more is nothing that anybody wrote.
+/// Maximum bytes of one chat, skipped values included: no real chat is larger.
 pub(crate) const LARGEST_CHAT: u64 = 1 << 30;
-/// Bytes that archives may unpack to: these, and this multiple of their own.
+/// Maximum bytes that archives may unpack to: this number, plus this multiple of their size.
 const UNPACKED: u64 = 512 << 20;
 const PACKING: u64 = 100;
 
-/// Why no more bytes are read, inside of an [`io::Error`].
+/// Reason that reading stops, inside of an [`io::Error`].
 #[derive(Debug, Clone, Copy, thiserror::Error)]
 pub(crate) enum Refusal {
     #[error("stopped")]
@@ -24,13 +24,13 @@ pub(crate) enum Refusal {
 }
 
 impl Refusal {
-    /// The refusal that an error is of, if it is one.
+    /// Returns the refusal that caused an error, if any.
     pub fn of(error: &io::Error) -> Option<Refusal> {
         error.get_ref()?.downcast_ref::<Refusal>().copied()
     }
 }
 
-/// Count of what was read, and who hears of it.
+/// Counts the bytes that are read, and reports progress.
 #[derive(Clone)]
 pub(crate) struct Counter<'a>(Rc<ByteCounts<'a>>);
 
@@ -38,16 +38,16 @@ struct ByteCounts<'a> {
     progress: RefCell<&'a mut OnProgress<'a>>,
     /// Bytes of all files.
     total: u64,
-    /// Of the files.
+    /// Bytes read of the files.
     read: Cell<u64>,
-    /// Of the chat that is being read, without what compression saves.
+    /// Bytes of the current chat, uncompressed.
     of_chat: Cell<u64>,
-    /// Of archives, without what compression saves.
+    /// Bytes of archives, uncompressed.
     unpacked: Cell<u64>,
 }
 
 impl<'a> Counter<'a> {
-    /// Counts up to `total`.
+    /// Makes a counter up to `total`.
     pub fn new(total: u64, progress: &'a mut OnProgress<'a>) -> Counter<'a> {
         Counter(Rc::new(ByteCounts {
             progress: RefCell::new(progress),
@@ -58,12 +58,12 @@ impl<'a> Counter<'a> {
         }))
     }
 
-    /// What is read from here on is of another chat.
+    /// Starts the count of the next chat.
     pub fn begin_chat(&self) {
         self.0.of_chat.set(0);
     }
 
-    /// Reports how much was read. Returns whether to go on.
+    /// Reports the bytes read. Returns true to go on.
     pub fn goes_on(&self) -> bool {
         let read = self.0.read.get().min(self.0.total);
         (self.0.progress.borrow_mut())(read, self.0.total)
@@ -86,21 +86,21 @@ impl<'a> Counter<'a> {
         if unpacked.get() > most {
             return Err(io::Error::other(Refusal::UnpacksToTooMuch));
         }
-        // Of the file itself, few bytes or none may have been read for these.
+        // The file itself may have yielded few bytes or none for these.
         self.add(0)
     }
 }
 
-/// Input that fails where one chat is too large, or where the caller stops.
+/// Input that fails if a chat is too large, or the caller cancels.
 pub(crate) struct Counted<'c, 'a> {
     input: Box<dyn Read + 'c>,
     counter: Counter<'a>,
-    /// Whether its bytes are those of a file.
+    /// True if its bytes are those of a file.
     of_file: bool,
 }
 
 impl<'c, 'a> Counted<'c, 'a> {
-    /// A file.
+    /// Counts a file.
     pub fn of(file: impl Read + 'c, counter: &Counter<'a>) -> Counted<'c, 'a> {
         Counted {
             input: Box::new(file),
@@ -109,7 +109,7 @@ impl<'c, 'a> Counted<'c, 'a> {
         }
     }
 
-    /// What is in an archive, whose file is counted by itself.
+    /// Counts the content of an archive, whose file is counted separately.
     pub fn unpacked(input: impl Read + 'c, counter: &Counter<'a>) -> Counted<'c, 'a> {
         Counted {
             input: Box::new(input),

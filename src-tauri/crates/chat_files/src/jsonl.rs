@@ -1,8 +1,8 @@
-//! Our own format. The first line names it, then come the folders and presets. A chat is a line, each of its messages is one
-//! behind it, and the last line counts both, so that a file that was cut off is known for one. Several exports may stand in
-//! one file, one behind the other.
+//! Our own format. The first line names it; the folders and presets follow. A chat is a line, each of its messages is a
+//! line behind it, and the last line counts both, so that truncation is detected. A file may contain several exports,
+//! one behind the other.
 //!
-//! A key that this version does not know is an error: to leave it out would lose it.
+//! An unknown key is an error: ignoring it would lose data.
 
 use std::io::{self, BufRead, Write};
 
@@ -15,9 +15,9 @@ use crate::read_error::{ReadError, without_place};
 
 /// The name in the first line.
 pub(crate) const NAME: &str = "goldcrest-chats";
-/// Grows with what an older version could not read.
+/// Raised by a change that older versions cannot read.
 const VERSION: u32 = 1;
-/// Bytes of a line: a message has 4 MB at most, and its tokens.
+/// Maximum bytes of a line: a message has 4 MB at most, and its tokens.
 const LONGEST_LINE: u64 = 64 << 20;
 
 #[derive(Serialize, Deserialize)]
@@ -55,13 +55,13 @@ impl ChatLines {
         self.bytes += bytes;
     }
 
-    /// Returns whether the chat is left out where it is read.
+    /// Returns true if the chat is too large to be read again.
     fn are_too_many(&self) -> bool {
         self.bytes > CHAT_LINES || self.messages > CHAT_MESSAGES
     }
 }
 
-/// What is being written.
+/// An export in progress.
 #[derive(Default)]
 pub(crate) struct Lines {
     counts: LineCounts,
@@ -102,14 +102,14 @@ impl Lines {
         Ok(())
     }
 
-    /// Ends the file. Returns the chats that will be left out where it is read.
+    /// Ends the file. Returns the chats that are too large to be read again.
     pub fn end(self, out: &mut dyn Write) -> io::Result<Omissions> {
         line(out, &Line::End(self.counts))?;
         Ok(self.too_large)
     }
 }
 
-/// Returns the bytes of the line.
+/// Writes a line; returns its length in bytes.
 fn line(out: &mut dyn Write, value: &impl Serialize) -> io::Result<usize> {
     let mut line = serde_json::to_vec(value)?;
     line.push(b'\n');
@@ -139,7 +139,7 @@ pub(crate) fn read(
     }
 }
 
-/// One export, behind its header.
+/// Reads one export, behind its header.
 fn read_one(
     header: &FileHeader,
     lines: &mut InputLines<'_>,
@@ -187,7 +187,7 @@ fn read_one(
     }
 }
 
-/// A chat of which not all lines are read.
+/// A chat with lines that are still to be read.
 struct IncomingLines {
     whole: WholeChat,
     lines: ChatLines,
@@ -202,7 +202,7 @@ impl IncomingLines {
         }
     }
 
-    /// Adds a message, whose line has this many bytes.
+    /// Adds a message whose line has this many bytes.
     fn add(&mut self, message: MessageRecord, bytes: usize) {
         self.lines.add(bytes);
         if self.lines.are_too_many() {
@@ -240,7 +240,7 @@ struct InputLines<'a> {
 }
 
 impl InputLines<'_> {
-    /// `None` at the end of the file. Empty lines are left out.
+    /// Reads the next line; `None` at the end of the file. Empty lines are skipped.
     fn next<T: for<'de> Deserialize<'de>>(&mut self) -> Result<Option<T>, ReadError> {
         loop {
             self.text.clear();
@@ -260,7 +260,7 @@ impl InputLines<'_> {
             }
             return match serde_json::from_slice(&self.text) {
                 Ok(value) => Ok(Some(value)),
-                // What was edited may have no line break at its end.
+                // An edited file may have no line break at its end.
                 Err(_) if !is_whole => Err(self.cut_off()),
                 Err(error) => {
                     let place = format!("line {}, column {}", self.number, error.column());

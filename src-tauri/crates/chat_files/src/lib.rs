@@ -1,11 +1,11 @@
-//! Chats as files: what the app writes, and what it reads of other programs.
+//! Chats as files: exports of the app, and imports from it and other programs.
 //!
-//! [`write`] makes JSONL, Markdown or HTML of chats, one after the other, into a [`Target`] that appears under its name
-//! only when it is whole. [`read`] finds chats in a file, whatever program exported it, and hands them on one at a time,
-//! so that a large file is never in memory.
+//! [`write`] writes chats as JSONL, Markdown or HTML, one after the other, into a [`Target`] that appears under its
+//! name only when it is complete. [`read`] finds chats in a file of any known program, and passes them on one at a
+//! time, so that a large file is never in memory.
 //!
-//! Files and chats of others may be made to harm whoever parses them. The app therefore calls [`read`], and renders a
-//! [`Document`], in a process of their own, which sends and receives [`ItemPart`]s.
+//! Files from others may be made to attack their parser. The app therefore calls [`read`], and renders a [`Document`],
+//! in separate processes, which exchange [`ItemPart`]s.
 
 #![warn(missing_docs)]
 

@@ -1,21 +1,21 @@
-//! How long titles and texts are.
+//! Limits of titles and texts.
 
 use store::WholeChat;
 
 /// Characters of a title.
 const TITLE: usize = 200;
-/// Bytes of a text, as of a message that is written here.
+/// Bytes of a text: the limit of a message written in the app.
 pub(crate) const TEXT: usize = 4_000_000;
 /// Bytes of all texts of a chat of another program.
 pub(crate) const CHAT_TEXT: usize = 64 << 20;
-/// Values of a chat of another program that are kept: nodes, messages, versions, parts and their fields. A message has some
-/// ten of them.
+/// Values of a chat of another program that are kept: nodes, messages, versions, parts and their fields. A message has
+/// about ten of them.
 pub(crate) const CHAT_VALUES: usize = 1_000_000;
-/// Messages of a chat of our own format, and bytes of their lines: the process that reads a chat has it in memory.
+/// Messages of a chat of our own format, and bytes of their lines: the reading process holds a chat in memory.
 pub(crate) const CHAT_MESSAGES: usize = 1_000_000;
 pub(crate) const CHAT_LINES: usize = 480 << 20;
 
-/// Cuts what is longer than it can be here. Returns how many texts that were.
+/// Truncates titles and texts that are too long. Returns the number of truncated texts.
 pub(crate) fn cut_long_texts(whole: &mut WholeChat) -> usize {
     whole.chat.title = title(&whole.chat.title);
     let mut cut = 0;
@@ -38,7 +38,7 @@ pub(crate) fn shortened(text: &str, most: usize) -> String {
     }
 }
 
-/// One line, not endless.
+/// Shortens a title to one line of limited length.
 pub(crate) fn title(text: &str) -> String {
     let mut title = String::new();
     let mut characters = 0;

@@ -10,7 +10,7 @@ use crate::bidi::without_bidi_controls;
 use crate::options::WriteOptions;
 use crate::shown::{Shown, branch, days, ending, thought};
 
-/// Headings of a message begin below those of the chat and its messages.
+/// Levels by which the headings of a message move down, below those of the chat and its messages.
 const BELOW: usize = 2;
 
 pub(crate) fn chat(
@@ -40,7 +40,7 @@ fn message(out: &mut dyn Write, shown: &Shown<'_>, options: &WriteOptions) -> io
     let when = shown.when(&options.zone);
     writeln!(out, "\n## {who}\n\n*{when}*")?;
     if let Some(thinking) = message.thinking.as_deref().filter(|_| options.thinking) {
-        // In a quotation nothing in it reaches what follows.
+        // A quotation ends with its marks, whatever it contains.
         writeln!(out, "\n> **{}**\n>", thought(message))?;
         let thinking = without_bidi_controls(thinking.trim());
         for line in contained(&thinking).lines() {
@@ -56,7 +56,7 @@ fn message(out: &mut dyn Write, shown: &Shown<'_>, options: &WriteOptions) -> io
     Ok(())
 }
 
-/// A title in a heading or a sentence in italics: one line, in which nothing is markup.
+/// A title in a heading or a sentence in italics: one line without markup.
 fn one_line(text: &str) -> String {
     let mut line = String::new();
     for word in text.split_whitespace() {
@@ -76,8 +76,9 @@ fn one_line(text: &str) -> String {
     line
 }
 
-/// A text so that it ends where it ends: an open fence is closed, its headings are below those of the message, and where
-/// what follows would still be a part of it, as after the beginning of an HTML comment, it is a block of code.
+/// Contains a text, so that it does not affect the text behind it: an open fence is closed, its headings are below
+/// those of the message, and a text that would swallow the next one, such as the beginning of an HTML comment, becomes
+/// a block of code.
 fn contained(text: &str) -> String {
     let text = text.replace("\r\n", "\n").replace('\r', "\n");
     let written = fence_closed(&headings_below(&text));
@@ -93,7 +94,7 @@ fn contained(text: &str) -> String {
     format!("{fence}text\n{text}\n{fence}")
 }
 
-/// Whether what follows a text is no part of it, by the parser that all go by.
+/// Returns true if a text does not swallow the text behind it, by the CommonMark parser.
 fn ends(text: &str) -> bool {
     let followed = format!("{text}\n\n# end");
     let mut depth = 0_usize;
@@ -119,8 +120,7 @@ fn ends(text: &str) -> bool {
     last == Some(true)
 }
 
-/// Moves the headings down. An underlined one, for which there are no more than two levels, becomes one with marks before
-/// it, on one line.
+/// Moves the headings down. Underlined headings, which have only two levels, become one line with marks in front.
 fn headings_below(text: &str) -> String {
     let mut written = String::new();
     let mut done = 0;
@@ -136,7 +136,7 @@ fn headings_below(text: &str) -> String {
             written.push_str(&"#".repeat(BELOW.min(6 - level)));
             continue;
         }
-        // Behind the first line stand the marks of what the heading is in: of a quotation, of a list.
+        // The marks of the enclosing quotation or list come behind the first line.
         let within = |line: &str| {
             line.trim_start_matches([' ', '\t', '>'])
                 .trim_end()
@@ -146,7 +146,7 @@ fn headings_below(text: &str) -> String {
         lines.pop();
         let mut line = lines.join(" ");
         if line.ends_with('#') {
-            // Marks at the end would be no part of it.
+            // Marks at the end would not belong to it.
             line.insert(line.len() - 1, '\\');
         }
         written.push_str(&"#".repeat(level + BELOW));
@@ -158,12 +158,12 @@ fn headings_below(text: &str) -> String {
     written
 }
 
-/// A fenced block of code, as far as it has come.
+/// The opening of a fenced block of code.
 #[derive(Clone, Copy)]
 struct Fence {
     mark: char,
     length: usize,
-    /// The spaces before it: in a list it is closed where it was opened.
+    /// Spaces before it: in a list, the closing fence has the same indentation.
     indent: usize,
 }
 
@@ -198,7 +198,7 @@ fn fence_closed(text: &str) -> String {
     written
 }
 
-/// The fence that a line is behind its indentation, and whether it may close one.
+/// The fence of a line behind its indentation; true if it may close one.
 fn fence_of(line: &str, indent: usize) -> Option<(Fence, bool)> {
     let mark = line
         .chars()

@@ -1,4 +1,4 @@
-//! How chats are written.
+//! Options of an export.
 
 use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
@@ -27,7 +27,7 @@ impl Format {
         }
     }
 
-    /// The document that it is; `None`: the records are written as they are.
+    /// The document of this format; `None` for JSONL, whose records are written without one.
     #[must_use]
     pub fn document(self) -> Option<DocumentKind> {
         match self {
@@ -49,14 +49,14 @@ pub enum DocumentKind {
     Print,
 }
 
-/// `progress(done, total)` hears how far it is, in bytes or chats, and returns whether to go on.
+/// `progress(done, total)` receives the progress in bytes or chats, and returns true to go on.
 pub type OnProgress<'a> = dyn FnMut(u64, u64) -> bool + 'a;
 
-/// How chats are written that a person is to read.
+/// Options of documents for readers.
 #[derive(Debug, Clone)]
 pub struct WriteOptions {
-    /// Whether thinking is written. JSONL has it in any case.
+    /// True to write the thinking. JSONL always has it.
     pub thinking: bool,
-    /// Where the reader is: dates are written for there.
+    /// The reader's time zone, for dates.
     pub zone: TimeZone,
 }

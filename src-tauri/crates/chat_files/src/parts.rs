@@ -16,7 +16,7 @@ pub enum ItemPart {
     Folder(FolderRecord),
     /// A preset.
     Preset(PresetRecord),
-    /// A chat, and how many messages follow.
+    /// A chat, and the number of messages that follow.
     Chat(ChatRecord, usize),
     /// The next message of a chat.
     Message(MessageRecord),
@@ -31,15 +31,15 @@ impl ItemPart {
     }
 }
 
-/// Pieces that come one after the other, and become items again.
+/// Assembles pieces, in order, into items again.
 #[derive(Default)]
 pub struct ItemParts(Option<(WholeChat, usize)>);
 
 impl ItemParts {
-    /// Takes the next piece. Returns what is whole with it.
+    /// Takes the next piece. Returns the item that it completes.
     ///
     /// # Errors
-    /// When it does not belong behind those before it.
+    /// Fails if the piece does not follow the previous ones.
     pub fn add(&mut self, part: ItemPart) -> Result<Option<Item>, Misplaced> {
         let (mut whole, missing) = match (mem::take(&mut self.0), part) {
             (None, ItemPart::File(name)) => return Ok(Some(Item::File(name))),
@@ -67,7 +67,7 @@ impl ItemParts {
     }
 }
 
-/// A piece that belongs to nothing.
+/// A piece out of order.
 #[derive(Debug, thiserror::Error)]
 #[error("a part is in the wrong place")]
 pub struct Misplaced;

@@ -1,4 +1,4 @@
-//! Reading chats from files of any program that is known, recognised by what is in them.
+//! Reading chats from files of all known programs, recognised by their content.
 
 mod container;
 
@@ -17,10 +17,10 @@ use crate::options::OnProgress;
 use crate::read_error::ReadError;
 use crate::source::{FirstLine, Source, foreign, jan};
 
-/// Reads chats from files, archives and folders, and hands them to `each`, which ends it all by `false`.
+/// Reads chats from files, archives and folders, and passes them to `each`, which stops the read by returning false.
 ///
-/// Nothing is written. Only one chat is in memory at a time. Dates that a chat needs are those of `zone`. `progress` hears of
-/// every piece that is read, within a chat too.
+/// Nothing is written. Only one chat is in memory at a time. Dates that a chat needs are in `zone`. `progress` is
+/// called for every piece that is read, also within a chat.
 pub fn read(
     files: &[PathBuf],
     zone: &TimeZone,
@@ -41,14 +41,14 @@ pub fn read(
     Ok(reading.tally)
 }
 
-/// Bytes of files, archives and folders.
+/// Total bytes of files, archives and folders.
 pub fn size(files: &[PathBuf]) -> Result<u64, ReadError> {
     let mut total = 0;
     for file in files {
         let name = shown(file);
         let failed = |error| ReadError::input(&name, &error);
         let found = fs::metadata(file).map_err(failed)?;
-        // A pipe would wait for whoever writes to it as soon as it is opened.
+        // Opening a pipe would block until somebody writes to it.
         if !found.is_file() && !found.is_dir() {
             return Err(ReadError::NotAFile { file: name });
         }
@@ -57,7 +57,7 @@ pub fn size(files: &[PathBuf]) -> Result<u64, ReadError> {
     Ok(total)
 }
 
-/// A file as the user knows it: by its name.
+/// The name of a file for messages.
 fn shown(path: &Path) -> String {
     let name = path.file_name().unwrap_or(path.as_os_str());
     name.to_string_lossy().into_owned()
@@ -71,7 +71,7 @@ fn read_path(path: &Path, reading: &mut FileReading<'_>) -> Result<(), ReadError
     } else if container::is_archive(path).map_err(failed)? {
         Container::archive(path, &reading.counter).map_err(failed)?
     } else if jan::is_part(path) {
-        // Its other part is beside it.
+        // Its other part is in the same folder.
         Container::jan_thread(path.parent().unwrap_or(Path::new("")))
     } else {
         let file = File::open(path).map_err(failed)?;
@@ -81,7 +81,7 @@ fn read_path(path: &Path, reading: &mut FileReading<'_>) -> Result<(), ReadError
     read_container(&name, container, reading)
 }
 
-/// The files of a folder or an archive. Those that have no chats are passed over.
+/// Reads the files of a folder or an archive. Those without chats are skipped.
 fn read_container<'a>(
     name: &str,
     mut container: Container<'a>,
@@ -151,7 +151,7 @@ fn read_entry<'a>(
     reading.foreign(Source::Jan, chat.map_err(failed)?)
 }
 
-/// One file, whose first bytes say what it is.
+/// Reads one file, whose first bytes tell its format.
 fn read_stream(
     name: &str,
     input: Counted<'_, '_>,

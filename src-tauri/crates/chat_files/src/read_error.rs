@@ -1,4 +1,4 @@
-//! Why a file could not be read.
+//! Errors of reading chats.
 
 use std::io;
 
@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 use crate::input::{LARGEST_CHAT, Refusal};
 use crate::limits::shortened;
 
-/// Characters of what a parser says, which may quote the file.
+/// Maximum characters of a parser's message, which may quote the file.
 const LONGEST_DETAIL: usize = 200;
 
-/// Why nothing could be read. Whoever wrote down chats before that has to remove them.
+/// Reason that nothing was read. The caller has to remove the chats that it has stored so far.
 #[derive(Debug, thiserror::Error, Serialize, Deserialize)]
 pub enum ReadError {
     /// No known format.
@@ -22,7 +22,7 @@ pub enum ReadError {
         /// The file.
         file: String,
     },
-    /// The format is known, and there is nothing in it.
+    /// A known format without any content.
     #[error("There are no chats in {file}.")]
     Empty {
         /// The file.
@@ -31,44 +31,44 @@ pub enum ReadError {
     /// A pipe or a device.
     #[error("{file} is not a file. Chats are imported from files and folders.")]
     NotAFile {
-        /// Its name.
+        /// The name of the file.
         file: String,
     },
-    /// Its end is missing.
+    /// The end of the file is missing.
     #[error("{file} ends in the middle. Perhaps it was not downloaded or copied to its end.")]
     CutOff {
         /// The file.
         file: String,
     },
-    /// Its content is not of its format.
+    /// The content violates the format.
     #[error("{file} cannot be read ({place}: {detail}).")]
     Damaged {
         /// The file.
         file: String,
-        /// The place in it.
+        /// The position in the file.
         place: String,
-        /// What is wrong there. It may quote the file.
+        /// The problem there. It may quote the file.
         detail: String,
     },
-    /// Our own format, of a later version of the app.
+    /// A file in our own format, of a later version of the app.
     #[error(
         "{file} was written by a newer version of Goldcrest (its format is {found}, this version reads {known})."
     )]
     Newer {
         /// The file.
         file: String,
-        /// Its version.
+        /// The version of the file.
         found: u32,
-        /// The latest that is known here.
+        /// The latest version that is supported.
         known: u32,
     },
-    /// One chat is larger than any that was written.
+    /// One chat is larger than any real one.
     #[error("A chat in {file} has more than {} GB.", LARGEST_CHAT >> 30)]
     TooLarge {
         /// The file.
         file: String,
     },
-    /// An archive made to fill the memory or the time of whoever unpacks it.
+    /// An archive that would exhaust the memory or the time of its reader.
     #[error("{file} unpacks to far more than an export has, so it was not read to its end.")]
     UnpacksToTooMuch {
         /// The file.
@@ -79,16 +79,16 @@ pub enum ReadError {
     Io {
         /// The file.
         file: String,
-        /// What the system says.
+        /// The error of the system.
         cause: String,
     },
-    /// Whoever takes the chats asked for an end.
+    /// The receiver of the chats stopped the read.
     #[error("The import was cancelled.")]
     Stopped,
 }
 
 impl ReadError {
-    /// The error in words for a log, which may not quote what is in a file.
+    /// The error for a log, which may not quote the file.
     #[must_use]
     pub fn without_quotation(&self) -> String {
         match self {
@@ -97,7 +97,7 @@ impl ReadError {
         }
     }
 
-    /// The error of reading bytes.
+    /// Converts an error of reading bytes.
     pub(crate) fn input(file: &str, error: &io::Error) -> ReadError {
         let file = file.to_owned();
         match (Refusal::of(error), error.kind()) {
@@ -116,7 +116,7 @@ impl ReadError {
         }
     }
 
-    /// The error of reading JSON.
+    /// Converts an error of reading JSON.
     pub(crate) fn json(file: &str, error: serde_json::Error) -> ReadError {
         if error.is_io() {
             return ReadError::input(file, &error.into());
@@ -138,7 +138,7 @@ impl ReadError {
     }
 }
 
-/// Message of serde, without the line and the column.
+/// Serde's message without line and column.
 pub(crate) fn without_place(error: &serde_json::Error) -> String {
     let text = error.to_string();
     let place = format!(" at line {} column {}", error.line(), error.column());

@@ -11,12 +11,12 @@ use crate::dates::{day, moment};
 /// A message of the shown branch.
 pub(crate) struct Shown<'a> {
     pub message: &'a MessageRecord,
-    /// Which of how many versions it is.
+    /// The version, from 1, and the number of versions.
     version: (usize, usize),
 }
 
 impl Shown<'_> {
-    /// When it was written, and which version of it is shown where there are several.
+    /// The time of writing, and the shown version if there are several.
     pub fn when(&self, zone: &TimeZone) -> String {
         let at = moment(self.message.created_at, zone);
         match self.version {
@@ -26,7 +26,7 @@ impl Shown<'_> {
     }
 }
 
-/// The day on which a chat began, and that of its last message where it is another.
+/// The day on which a chat began, and the day of its last message if it differs.
 pub(crate) fn days(whole: &WholeChat, zone: &TimeZone) -> String {
     let days = [whole.chat.created_at, whole.chat.updated_at];
     let [begun, last] = days.map(|at| day(at, zone));
@@ -58,8 +58,8 @@ pub(crate) fn branch(whole: &WholeChat) -> Vec<Shown<'_>> {
     branch
 }
 
-/// Returns the note below an answer, in the words of the window: who wrote it if no model did, or its end if it is not
-/// complete.
+/// Returns the note below an answer, in the words of the window: its author if no model wrote it, or its end if it is
+/// incomplete.
 pub(crate) fn ending(message: &MessageRecord) -> Option<&str> {
     match message.state {
         MessageState::Done => message.guide.as_ref().map(|_| "From the guide."),
@@ -87,7 +87,7 @@ fn has_repeated(message: &MessageRecord) -> bool {
     end.is_some_and(|end| end.repeated)
 }
 
-/// Thought for 12 s, in the words of the window.
+/// "Thought for 12 s", in the words of the window.
 pub(crate) fn thought(message: &MessageRecord) -> String {
     let seconds = (message.thinking_ms.unwrap_or(0) + 500) / 1000;
     match seconds {

@@ -1,5 +1,5 @@
-//! The programs whose exports are read, and what their chats have in common. The head of each module lists what is read of
-//! its format and what is left out.
+//! The programs whose exports are read, and the common parts of their chats. The head of each module lists the parts of
+//! its format that are read and those that are skipped.
 
 pub(crate) mod chatgpt;
 pub(crate) mod claude;
@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 /// A program that exported chats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Source {
-    /// This one.
+    /// This program.
     Goldcrest,
     /// ChatGPT.
     ChatGpt,
@@ -32,7 +32,7 @@ pub enum Source {
 }
 
 impl Source {
-    /// In the uids of its chats.
+    /// Prefix in the uids of its chats.
     pub(crate) fn key(self) -> &'static str {
         match self {
             Source::Goldcrest => "goldcrest",
@@ -58,7 +58,7 @@ impl Source {
     }
 }
 
-/// What the first line of a file is looked at for.
+/// The fields by which the first line identifies a file.
 #[derive(Default, Deserialize)]
 pub(crate) struct FirstLine {
     #[serde(default)]

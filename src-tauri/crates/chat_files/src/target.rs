@@ -1,4 +1,4 @@
-//! A file that is being written: under its name only when it is whole.
+//! A file that appears under its name only when it is complete.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use tempfile::NamedTempFile;
 
-/// Nameless, or beside its place under another name, until [`Target::keep`]; without that nothing is left of it, and a file
-/// that was there stays as it was.
+/// A file in progress, nameless or under a temporary name in its folder until [`Target::keep`]. Without that it
+/// disappears, and an existing file stays unchanged.
 pub struct Target {
     path: PathBuf,
     file: BufWriter<Unfinished>,
@@ -15,16 +15,16 @@ pub struct Target {
 
 /// A file that does not have its name yet.
 enum Unfinished {
-    /// Nothing is left of it even after a crash.
+    /// Disappears even after a crash.
     #[cfg(target_os = "linux")]
     Nameless(File),
-    /// On file systems that know no nameless files.
+    /// Used on file systems without nameless files.
     Named(NamedTempFile),
 }
 
 impl Target {
-    /// Begins a file. Only its user can read it. It replaces a file alone: no folder, no device, and no link to a file
-    /// elsewhere.
+    /// Begins a file that only its user can read. It may replace a file, but no folder, no device, and no link to a
+    /// file elsewhere.
     pub fn begin(path: &Path) -> io::Result<Target> {
         if fs::symlink_metadata(path).is_ok_and(|there| !there.is_file()) {
             return Err(io::ErrorKind::AlreadyExists.into());
@@ -36,7 +36,7 @@ impl Target {
         })
     }
 
-    /// Gives the file its name, in the place of another that has it, once all of it is on the disk.
+    /// Gives the file its name, replacing another one, once all of it is on the disk.
     pub fn keep(self) -> io::Result<()> {
         let file = self
             .file
@@ -45,7 +45,7 @@ impl Target {
         file.file().sync_all()?;
         file.keep(&self.path)?;
         if let Ok(folder) = File::open(folder_of(&self.path)) {
-            // Where the system can do that.
+            // Best effort: not every system supports it.
             let _ = folder.sync_all();
         }
         Ok(())
@@ -59,7 +59,7 @@ fn folder_of(path: &Path) -> &Path {
     }
 }
 
-/// The names of files that are not whole.
+/// Names of incomplete files.
 fn unfinished() -> tempfile::Builder<'static, 'static> {
     let mut new = tempfile::Builder::new();
     new.prefix(".goldcrest-export-");
@@ -106,7 +106,7 @@ mod nameless {
 
     use super::{folder_of, unfinished};
 
-    /// The open files of this process, by which one gets its name.
+    /// Links to the open files of this process, by which one gets its name.
     const OPEN_FILES: &str = "/proc/self/fd";
 
     pub fn begin(folder: &Path) -> io::Result<File> {
@@ -117,7 +117,7 @@ mod nameless {
         Ok(open(folder, flags, Mode::RUSR | Mode::WUSR)?.into())
     }
 
-    /// A link replaces no file, but a rename does: where the name is taken, the file gets another one first.
+    /// A link cannot replace a file, but a rename can: if the name is taken, the file gets a temporary name first.
     pub fn keep(file: &File, path: &Path) -> io::Result<()> {
         let open = format!("{OPEN_FILES}/{}", file.as_raw_fd());
         let link = |path: &Path| -> io::Result<()> {

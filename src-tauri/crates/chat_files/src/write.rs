@@ -1,4 +1,4 @@
-//! Writing chats: to be read again, or by people.
+//! Writing chats: as JSONL, or as documents for readers.
 
 use std::collections::HashSet;
 use std::io::{self, Write};
@@ -9,10 +9,10 @@ use crate::file_reading::Omissions;
 use crate::jsonl;
 use crate::options::OnProgress;
 
-/// Why chats were not written.
+/// Error of writing chats.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
-    /// They could not be read.
+    /// The chats could not be read.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The file could not be written.
@@ -21,7 +21,7 @@ pub enum WriteError {
     /// A chat could not be rendered: a sentence.
     #[error("{0}")]
     Rendering(String),
-    /// The caller asked for an end.
+    /// The caller cancelled.
     #[error("The export was cancelled.")]
     Cancelled,
 }
@@ -40,7 +40,7 @@ pub trait Render {
     /// Begins the document of chats with these titles.
     fn begin(&mut self, out: &mut dyn Write, titles: &[String]) -> Result<(), WriteError>;
 
-    /// Renders the next chat. `go_on` says from time to time whether to.
+    /// Renders the next chat. `go_on` is polled from time to time; false cancels.
     fn chat(
         &mut self,
         out: &mut dyn Write,
@@ -52,7 +52,7 @@ pub trait Render {
     fn end(&mut self, out: &mut dyn Write) -> Result<(), WriteError>;
 }
 
-/// Writes chats in the order of `chats`; `None`: all. They become what `document` renders; without one, JSONL.
+/// Writes the given chats, in order; `None` for all. `document` renders them; without one, they are written as JSONL.
 pub fn write(
     records: &ChatRecords<'_>,
     chats: Option<&[ChatId]>,

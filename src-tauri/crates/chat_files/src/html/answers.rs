@@ -1,5 +1,5 @@
-//! Answers as HTML, by the page's own code: `ui/src/export.ts` in QuickJS. It gets a text and returns one, has no access to
-//! anything else, and what it returns is checked ([`guard`](super::guard)).
+//! Answers as HTML, by the page's own code: `ui/src/export.ts` in QuickJS. It gets a text and returns one, has no
+//! access to anything else, and its result is checked ([`guard`](super::guard)).
 
 use rquickjs::{Context, Function, Runtime};
 use url::Url;
@@ -20,7 +20,7 @@ const MEMORY: usize = 512 << 20;
 pub(crate) struct Answers(Option<Context>);
 
 impl Answers {
-    /// An answer as HTML; as plain text where the script fails, or returns what an answer does not hold.
+    /// Renders an answer as HTML; as plain text if the script fails, or returns HTML that an answer cannot contain.
     pub fn html(&mut self, markdown: &str) -> String {
         let html = self.rendered(markdown).ok();
         html.filter(|html| is_harmless(html)).unwrap_or_else(|| {
@@ -56,7 +56,7 @@ fn started() -> rquickjs::Result<Context> {
     Ok(context)
 }
 
-/// The scheme of an address as a browser parses it; none where it has a user name, which can look like the host.
+/// The scheme of an address as a browser parses it; `None` if it has a user name, which can look like the host.
 #[expect(clippy::needless_pass_by_value, reason = "the script hands it over")]
 fn scheme_of(address: String) -> Option<String> {
     let url = Url::parse(&address).ok()?;
@@ -76,7 +76,7 @@ mod tests {
         Answers::default().html(markdown)
     }
 
-    /// Formulas in short, as in the snippets.
+    /// Shortens formulas, as in the snippets.
     fn without_formulas(html: &str) -> String {
         let mut parts = html.split("<span class=\"math");
         let mut short = parts.next().unwrap_or_default().to_owned();
@@ -159,7 +159,7 @@ mod tests {
         }
     }
 
-    /// A text of one mark takes time in proportion to its length, and no stack.
+    /// A text full of one mark takes linear time, and no stack.
     #[test]
     fn a_text_full_of_marks_is_rendered() {
         let began = Instant::now();

@@ -1,5 +1,5 @@
-//! The last look at the HTML of an answer: it holds only what answers hold. The script that makes it escapes all text, and
-//! this is for the case that the script has a fault. It refuses, and repairs nothing.
+//! The final check of an answer's HTML: it contains only the elements of answers. The script that makes it escapes all
+//! text; this check guards against a fault of the script. It rejects, and repairs nothing.
 
 /// Elements of answers, with their attributes.
 const ELEMENTS: [(&str, &[&str]); 32] = [
@@ -67,7 +67,7 @@ const FORMULA: [&str; 26] = [
     "munderover",
 ];
 
-/// Attributes of those: none names anything outside the formula.
+/// Attributes of MathML: none refers to anything outside the formula.
 const OF_FORMULAS: [&str; 32] = [
     "accent",
     "accentunder",
@@ -106,8 +106,8 @@ const OF_FORMULAS: [&str; 32] = [
 /// Elements without content.
 const EMPTY: [&str; 2] = ["br", "hr"];
 
-/// True for HTML as the script writes it: known elements with known attributes in double quotes, each of them closed in its
-/// turn, links to plain addresses, and text without any other mark.
+/// True for HTML as the script writes it: known elements with known attributes in double quotes, each closed in order,
+/// links to plain addresses, and text without other markup.
 pub(super) fn is_harmless(html: &str) -> bool {
     let mut open = Vec::new();
     let mut parts = html.split('<');
@@ -137,7 +137,7 @@ pub(super) fn is_harmless(html: &str) -> bool {
     open.is_empty()
 }
 
-/// The name of an element whose tag holds nothing unknown.
+/// The name of an element whose tag has only known attributes.
 fn known(tag: &str) -> Option<&str> {
     let (name, mut rest) = tag.split_at(tag.find(' ').unwrap_or(tag.len()));
     let element = ELEMENTS.iter().find(|(known, _)| *known == name);
@@ -158,7 +158,8 @@ fn known(tag: &str) -> Option<&str> {
     Some(name)
 }
 
-/// The address of a page, or of a mail with no more than a subject and a body: others could attach a file.
+/// True for the address of a page, or of a mail with no more than a subject and a body: other fields could attach a
+/// file.
 fn is_plain_address(escaped: &str) -> bool {
     let address = escaped.replace("&amp;", "&");
     let scheme = address.split(':').next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Folders and .zip archives: which of their files have chats, and how those are read.
+//! Folders and .zip archives: the files in them that have chats, and their reading.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -11,11 +11,11 @@ use zip::result::ZipError;
 use crate::input::{Counted, Counter};
 use crate::source::jan;
 
-/// Folders in folders, and files, that are looked at.
+/// Maximum depth of nested folders, and number of files.
 const DEEPEST: usize = 6;
 const MOST_FILES: usize = 200_000;
 
-/// Ending of the names of LM Studio's files.
+/// Suffix of the names of LM Studio's files.
 const ONE_CHAT: &str = ".conversation.json";
 
 /// Files by their names, `/` between folders.
@@ -24,10 +24,10 @@ pub(super) enum Container<'a> {
     Archive(ZipArchive<CountedFile<'a>>),
 }
 
-/// What has chats.
+/// A file, or a pair of files, with chats.
 pub(super) enum Entry {
     File(String),
-    /// Jan keeps a chat in two files.
+    /// Jan stores a chat in two files.
     JanThread {
         thread: String,
         messages: Option<String>,
@@ -41,7 +41,7 @@ impl Entry {
         }
     }
 
-    /// Returns whether its file has one chat and no more.
+    /// Returns true if its file has exactly one chat.
     pub fn is_one_chat(&self) -> bool {
         match self {
             Entry::File(name) => name.to_ascii_lowercase().ends_with(ONE_CHAT),
@@ -79,7 +79,7 @@ impl<'a> Container<'a> {
         })
     }
 
-    /// A chat of Jan alone, of which one file was chosen.
+    /// A chat of Jan alone, one file of which was chosen.
     pub fn jan_thread(root: &Path) -> Container<'a> {
         let names = [jan::MESSAGES, jan::THREAD];
         let names = names.into_iter().filter(|name| root.join(name).is_file());
@@ -103,7 +103,7 @@ impl<'a> Container<'a> {
     pub fn chosen(&self) -> Vec<Entry> {
         let mut names: Vec<String> = match self {
             Container::Folder { names, .. } => names.clone(),
-            // A name that cannot be read is none that a program of these gives.
+            // No supported program writes a name that cannot be decoded.
             Container::Archive(archive) => {
                 let names = archive.file_names().flatten();
                 names.map(std::borrow::Cow::into_owned).collect()
@@ -160,7 +160,7 @@ impl<'a> Container<'a> {
     }
 }
 
-/// By its name: an archive has files that say the same once more, or something else.
+/// Decides by name: an archive has files that repeat the chats, or have other content.
 fn has_chats(file: &str) -> bool {
     let file = file.to_ascii_lowercase();
     let is_numbered = file
@@ -177,7 +177,7 @@ fn has_chats(file: &str) -> bool {
 fn list(root: &Path, below: &str, depth: usize, names: &mut Vec<String>) -> io::Result<()> {
     for entry in fs::read_dir(root.join(below))? {
         let entry = entry?;
-        // A name that is not text is none that a program of these gives.
+        // No supported program writes a name that is not text.
         let Ok(name) = entry.file_name().into_string() else {
             continue;
         };
@@ -202,13 +202,13 @@ fn list(root: &Path, below: &str, depth: usize, names: &mut Vec<String>) -> io::
 fn of_archive(error: ZipError) -> io::Error {
     match error {
         ZipError::Io(error) => error,
-        // Its list of files is at the end.
+        // The list of files of an archive is at its end.
         ZipError::InvalidArchive(_) => io::ErrorKind::UnexpectedEof.into(),
         error => io::Error::new(io::ErrorKind::InvalidData, error.to_string()),
     }
 }
 
-/// A file whose bytes are counted, wherever they are read.
+/// Counts the bytes of a file, wherever they are read.
 pub(super) struct CountedFile<'a> {
     file: File,
     counter: Counter<'a>,

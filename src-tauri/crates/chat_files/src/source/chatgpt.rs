@@ -1,13 +1,13 @@
 //! ChatGPT: `conversations.json`, a list of chats, each a tree of nodes.
 //!
-//! What is a message here may be several nodes there: thinking, calls of tools, their results, and pieces of the answer.
-//! On a way down the tree they are gathered, and become an answer where the user speaks again or the way ends.
+//! One message of ours may be several nodes there: thinking, calls of tools, their results, and pieces of the answer.
+//! They are gathered on the way down the tree, and become an answer where the user speaks again or the branch ends.
 //!
-//! Read are texts, voice, thinking (`thoughts`), documents of the canvas with their changes and comments, code and its output
-//! (`code`, `execution_output`), quotations (`tether_quote`), and notes of images, recordings and attachments. Calls of other
-//! tools and what these answered (searches, web pages, `system_error`) are read where a turn has nothing else. Left out are
-//! instructions and memory (`user_editable_context`, `bio`), what is hidden, summaries of thinking (`reasoning_recap`), marks of
-//! sources, feedback, models, and the files themselves, which an export has beside its chats.
+//! Reads texts, voice, thinking (`thoughts`), documents of the canvas with their changes and comments, code and its
+//! output (`code`, `execution_output`), quotations (`tether_quote`), and notes of images, recordings and attachments.
+//! Other tool calls and their results (searches, web pages, `system_error`) are read if a turn has nothing else. Skips
+//! instructions and memory (`user_editable_context`, `bio`), hidden nodes, summaries of thinking (`reasoning_recap`),
+//! marks of sources, feedback, models, and the files themselves, which an export has beside its chats.
 
 mod spoken;
 mod tree;
@@ -24,7 +24,7 @@ use super::draft::{About, ChatDraft, ForeignChat, Outcome, Said};
 use super::value::ForeignValue;
 use crate::limits::{CHAT_TEXT, CHAT_VALUES};
 
-/// Returns whether an object is a chat of this program.
+/// Returns true if an object is a chat of this program.
 pub(crate) fn is_chat(chat: &ForeignValue) -> bool {
     ["mapping", "current_node", "conversation_id"]
         .iter()
@@ -57,28 +57,28 @@ pub(crate) fn chat(chat: &ForeignValue, zone: &TimeZone) -> ForeignChat {
     walk.draft.finish(about, leaf, zone)
 }
 
-/// A way down the tree, on which answers are gathered.
+/// A walk down the tree that gathers answers.
 struct Walk<'a> {
     tree: NodeTree<'a>,
     draft: ChatDraft,
     pieces: Vec<AnswerPiece>,
-    /// The message that has what a node says.
+    /// The message of each node.
     places: HashMap<usize, u32>,
-    /// What answers may still take: pieces, and bytes. One that goes on in several ways is written for each of them.
+    /// Budget of the answers: pieces, and bytes. An answer that branches is written once per branch.
     pieces_left: usize,
     text_left: usize,
 }
 
-/// What a node says of an answer, and the piece before it.
+/// The part of an answer in a node, and the previous part.
 struct AnswerPiece {
     said: Said,
     node: usize,
     before: Option<usize>,
-    /// The message that ends with it, once there is one.
+    /// The message that ends with this part, once it is added.
     place: Option<u32>,
 }
 
-/// A node to be looked at, the message before it, and the last piece of the answer that is being gathered.
+/// A node to visit, the message before it, and the last part of the answer that is being gathered.
 struct TreeStep {
     node: usize,
     parent: Option<u32>,
@@ -140,7 +140,7 @@ impl<'a> Walk<'a> {
             Spoken::Unread => self.draft.unread += 1,
         }
         let children = &self.tree.children[step.node];
-        // Whoever asks next asks after one answer, however often the question was edited.
+        // All edited versions of the next question follow one answer.
         if children
             .iter()
             .all(|child| is_question(self.tree.nodes[*child]))
@@ -189,10 +189,10 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// The message at a node, or the one before it.
+    /// The message at a node, or at its nearest ancestor with one.
     fn leaf(&self, current: Option<&str>) -> Option<u32> {
         let mut at = self.tree.by_id.get(current?).copied();
-        // Parents in a circle lead nowhere.
+        // A circle of parents has no end.
         for _ in 0..=self.tree.nodes.len() {
             let node = at?;
             if let Some(place) = self.places.get(&node) {

@@ -1,9 +1,9 @@
 //! Claude: `conversations.json`, a list of chats with their messages.
 //!
-//! Read are texts, thinking with its time, artifacts and files that were written with their changes (`tool_use` of `artifacts`,
-//! and of any tool that takes `file_text`), code that was run (`repl`), voice notes, the text of attachments
-//! (`extracted_content`), and notes of images and files. Calls of other tools and their results are read where a turn has nothing
-//! else. Left out are summaries, citations, flags, projects with their documents, memories and accounts.
+//! Reads texts, thinking with its time, artifacts and files with their changes (`tool_use` of `artifacts`, and of any
+//! tool that takes `file_text`), code that was run (`repl`), voice notes, the text of attachments
+//! (`extracted_content`), and notes of images and files. Other tool calls and their results are read if a turn has
+//! nothing else. Skips summaries, citations, flags, projects with their documents, memories and accounts.
 
 use std::collections::HashMap;
 
@@ -14,7 +14,7 @@ use super::Source;
 use super::draft::{About, ChatDraft, ForeignChat, Said};
 use super::value::ForeignValue;
 
-/// Returns whether an object is a chat of this program.
+/// Returns true if an object is a chat of this program.
 pub(crate) fn is_chat(chat: &ForeignValue) -> bool {
     chat.has("chat_messages") || chat.has("current_leaf_message_uuid")
 }
@@ -32,7 +32,7 @@ pub(crate) fn chat(chat: &ForeignValue, zone: &TimeZone) -> ForeignChat {
         draft.unread += 1;
     }
     let messages = chat.items("chat_messages");
-    // A message that says nothing stands for the one before it.
+    // An empty message stands for the one before it.
     let mut places: HashMap<&str, Option<u32>> = HashMap::new();
     let mut last = None;
     for message in messages {
@@ -45,7 +45,7 @@ pub(crate) fn chat(chat: &ForeignValue, zone: &TimeZone) -> ForeignChat {
             _ => Role::Assistant,
         };
         let parent = match message.text("parent_message_uuid") {
-            // The first messages name one that is none.
+            // The parent of first messages is a zero id.
             Some(parent) if is_zero(parent) => None,
             Some(parent) => places.get(parent).copied().unwrap_or(last),
             // Older exports name no parents: each message follows the one before it.
@@ -82,7 +82,7 @@ fn said(message: &ForeignValue) -> Said {
     for block in message.items("content") {
         add_block(block, &mut said);
     }
-    // Beside calls of tools it has a sentence in their place.
+    // A message with tool calls has a placeholder sentence as its text.
     if said.text.is_empty() && said.tools.is_empty() {
         said.paragraph(message.text("text").unwrap_or_default());
     }
@@ -122,12 +122,12 @@ fn add_block(block: &ForeignValue, said: &mut Said) {
             let name = block.label("name").unwrap_or_default();
             said.tool("Result", &name, "text", &text);
         }
-        // Texts, voice notes, and what may come.
+        // Texts, voice notes, and future kinds.
         _ => said.paragraph(block.text("text").unwrap_or_default()),
     }
 }
 
-/// What a tool was asked: a document is a part of the conversation, the rest is for the tool.
+/// Reads a tool call: a document is a part of the conversation, the rest is for the tool.
 fn call(block: &ForeignValue, said: &mut Said) {
     let tool = block.label("name").unwrap_or_default();
     let Some(input) = block.get("input") else {

@@ -1,4 +1,4 @@
-//! A chat of another program on its way to one of ours.
+//! A chat of another program while it is converted.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -18,12 +18,12 @@ pub(crate) struct ChatDraft {
     pub unread: usize,
 }
 
-/// What a message says.
+/// The content of a message.
 #[derive(Default)]
 pub(crate) struct Said {
     pub text: String,
     pub thinking: String,
-    /// What tools were asked and what they answered: shown where nothing else is said.
+    /// Tool calls and their results: shown if there is no other content.
     pub tools: String,
     pub thinking_ms: Option<u32>,
     pub at: Option<i64>,
@@ -46,7 +46,7 @@ impl Said {
         append(&mut self.thinking, text);
     }
 
-    /// Stands for something that has no text.
+    /// Adds a placeholder for content without text.
     pub fn note(&mut self, kind: &str, name: &str) {
         append(&mut self.text, &note(kind, name));
     }
@@ -57,7 +57,7 @@ impl Said {
         self.code(language, text);
     }
 
-    /// Adds a change of a document: what was there, and what is in its place.
+    /// Adds a change of a document: the old text and the new one.
     pub fn change(&mut self, name: &str, old: &str, new: &str) {
         let lines = |mark: char, text: &str| {
             let lines = text.lines().map(|line| format!("{mark} {line}\n"));
@@ -72,7 +72,7 @@ impl Said {
         append(&mut self.text, &fenced(language, text));
     }
 
-    /// Adds what a tool was asked, or what it answered.
+    /// Adds a tool call or its result.
     pub fn tool(&mut self, kind: &str, name: &str, language: &str, text: &str) {
         let block = fenced(language, text);
         if !block.is_empty() {
@@ -81,7 +81,7 @@ impl Said {
         }
     }
 
-    /// Adds all that another piece of the same message says.
+    /// Adds the content of another part of the same message.
     pub fn append(&mut self, other: &Said) {
         self.at = self.at.or(other.at);
         self.paragraph(&other.text);
@@ -91,7 +91,7 @@ impl Said {
         self.state = other.state.or(self.state);
     }
 
-    /// Takes the thinking out of a text that begins with it, as models write it.
+    /// Moves the thinking out of a text that begins with it, as models write it.
     pub fn split_thinking(&mut self) {
         let Some(rest) = self.text.trim_start().strip_prefix("<think>") else {
             return;
@@ -112,7 +112,7 @@ fn note(kind: &str, name: &str) -> String {
     }
 }
 
-/// A block of code, whose fence is longer than any in the text; nothing where the text is blank.
+/// A block of code whose fence is longer than any in the text; empty if the text is blank.
 fn fenced(language: &str, text: &str) -> String {
     if text.trim().is_empty() {
         return String::new();
@@ -138,7 +138,7 @@ fn append(to: &mut String, text: &str) {
 }
 
 impl ChatDraft {
-    /// Adds a message; returns its place.
+    /// Adds a message; returns its index.
     pub fn add(&mut self, parent: Option<u32>, role: Role, said: Said) -> u32 {
         let id = u32::try_from(self.messages.len() + 1).unwrap_or(u32::MAX);
         let thinking = Some(said.thinking).filter(|thinking| !thinking.is_empty());
@@ -158,7 +158,7 @@ impl ChatDraft {
         id
     }
 
-    /// The chat, which shows the branch to `leaf`.
+    /// Returns the chat, which shows the branch to `leaf`.
     pub fn finish(self, about: About, leaf: Option<u32>, zone: &TimeZone) -> ForeignChat {
         let leaf = leaf.or(self.messages.last().map(|last| last.id));
         ForeignChat {
@@ -177,9 +177,9 @@ impl ChatDraft {
             .iter()
             .map(|message| message.created_at)
             .find(|at| *at != 0);
-        // A chat without any date is dated by its import: by 1970 it would be the oldest of all.
+        // A chat without any date gets the date of its import: with 1970 it would be the oldest of all.
         let created_at = about.created_at.or(first_moment).unwrap_or_else(now);
-        // A message without a date has that of the one before it.
+        // A message without a date gets that of the one before it.
         let mut before = created_at;
         for message in &mut self.messages {
             if message.created_at == 0 {
@@ -211,7 +211,7 @@ impl ChatDraft {
         WholeChat { chat, messages }
     }
 
-    /// The uid of a chat whose program named it; else its date and its title do, or what is in it.
+    /// The uid of a chat: its program's id, else one made from its date and title, or from its content.
     fn uid(&self, about: &About) -> String {
         let id = about.id.clone().unwrap_or_else(|| match about.created_at {
             Some(created_at) => format!("{created_at}-{}", about.title),
@@ -220,7 +220,7 @@ impl ChatDraft {
         format!("{}:{id}", about.source.key())
     }
 
-    /// A number that all that is said makes.
+    /// A hash of all content.
     fn digest(&self) -> String {
         let mut digest = Sha256::new();
         for message in &self.messages {
@@ -235,13 +235,13 @@ impl ChatDraft {
     }
 }
 
-/// Returns the seconds since 1970; 0 where the clock is before.
+/// Returns the seconds since 1970; 0 if the clock is set earlier.
 fn now() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |since| since.as_secs().cast_signed())
 }
 
-/// A chat of another program, as far as it could be read.
+/// A chat of another program, as far as it is readable.
 pub(crate) struct ForeignChat {
     /// Its title, for reports.
     pub title: String,
@@ -252,18 +252,18 @@ pub(crate) struct ForeignChat {
 
 pub(crate) enum Outcome {
     Whole(Box<WholeChat>),
-    /// It has no messages.
+    /// A chat without messages.
     Empty,
-    /// It has more than a chat can have.
+    /// A chat that exceeds the limits.
     TooLarge,
 }
 
-/// What a chat is besides its messages.
+/// Facts about a chat besides its messages.
 pub(crate) struct About {
     pub source: Source,
-    /// What its program names it by.
+    /// The program's id of the chat.
     pub id: Option<String>,
-    /// Empty: its program gave it none.
+    /// The title; empty if its program gave it none.
     pub title: String,
     pub created_at: Option<i64>,
     pub updated_at: Option<i64>,

@@ -1,9 +1,9 @@
-//! The values of a JSON file, one at a time: those of a list, or values that stand behind one another. Where one cannot be
-//! parsed, its end is found by its brackets, and the next one is read.
+//! The values of a JSON file, one at a time: those of a list, or values behind one another. If one cannot be parsed,
+//! its end is found by its brackets, and the next one is read.
 
 use std::io::{self, BufRead, Read};
 
-/// A file on its way to a parser, a value at a time.
+/// A file that is parsed one value at a time.
 pub(crate) struct Elements<R> {
     input: R,
     /// True within a list.
@@ -17,14 +17,14 @@ pub(crate) struct Elements<R> {
 pub(crate) enum NextElement {
     /// A value, for [`Elements::value`].
     Value,
-    /// Bytes that cannot stand between values; skipped.
+    /// Bytes that are invalid between values; skipped.
     Stray,
     End,
     /// The file ends within a list.
     CutOff,
 }
 
-/// A place in a file, as far as it is read.
+/// The position up to which a file is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Position {
     line: u64,
@@ -37,19 +37,19 @@ impl std::fmt::Display for Position {
     }
 }
 
-/// The part of a value that is read.
+/// The state of the scan of a value.
 #[derive(Default)]
 struct ValueScan {
     begun: bool,
     ended: bool,
-    /// Brackets that are open.
+    /// Number of open brackets.
     depth: u64,
     in_string: bool,
     is_escaped: bool,
 }
 
 impl ValueScan {
-    /// Returns whether the value ended before this byte.
+    /// Returns true if the value ended before this byte.
     fn ends_before(&self, byte: u8) -> bool {
         let is_within = self.depth > 0 || self.in_string || !self.begun;
         self.ended || !is_within && (byte.is_ascii_whitespace() || b",:[]{}\"".contains(&byte))
@@ -61,7 +61,7 @@ impl ValueScan {
             match byte {
                 _ if self.is_escaped => self.is_escaped = false,
                 b'\\' => self.is_escaped = true,
-                // A string ends at its line at the latest: its quotation mark may be lost.
+                // A string ends at the end of its line at the latest: its quotation mark may be missing.
                 b'"' | b'\n' => self.in_string = false,
                 _ => return,
             }
@@ -90,7 +90,7 @@ impl<R: BufRead> Elements<R> {
         }
     }
 
-    /// Goes on to what follows the value that was read.
+    /// Advances behind the current value.
     pub fn next(&mut self) -> io::Result<NextElement> {
         loop {
             let Some(byte) = self.peek()? else {
@@ -118,18 +118,18 @@ impl<R: BufRead> Elements<R> {
         }
     }
 
-    /// The value that comes next, of which some may be read.
+    /// The next value, which may be read partially.
     pub fn value(&mut self) -> Element<'_, R> {
         Element(self)
     }
 
-    /// Passes over the rest of the value. Returns whether its end was found.
+    /// Skips the rest of the value. Returns true if its end was found.
     pub fn skip(&mut self) -> io::Result<bool> {
         io::copy(&mut self.value(), &mut io::sink())?;
         Ok(self.value.depth == 0 && !self.value.in_string)
     }
 
-    /// Returns whether there is no more of the file.
+    /// Returns true at the end of the file.
     pub fn is_at_end(&mut self) -> io::Result<bool> {
         Ok(self.peek()?.is_none())
     }
@@ -155,7 +155,7 @@ impl<R: BufRead> Elements<R> {
     }
 }
 
-/// A value, which ends where its brackets do.
+/// A value, which ends with its last bracket.
 pub(crate) struct Element<'e, R>(&'e mut Elements<R>);
 
 impl<R: BufRead> Read for Element<'_, R> {

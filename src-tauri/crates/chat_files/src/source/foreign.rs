@@ -1,5 +1,4 @@
-//! JSON of other programs: a chat, a list of them, or several of either behind one another. Which program it was is seen from
-//! the keys.
+//! JSON of other programs: a chat, a list of them, or several of either behind one another. The keys tell the program.
 
 use std::io::BufRead;
 
@@ -13,10 +12,11 @@ use crate::file_reading::{FileReading, Omissions};
 use crate::input::Refusal;
 use crate::read_error::ReadError;
 
-/// Values that are looked at before a file is taken for one of no known program.
+/// Values that are tried before a file counts as unknown.
 const UNKNOWN_VALUES: usize = 1000;
 
-/// Reads the chats of a file. A value that cannot be parsed is left out where its end is found; else what follows is.
+/// Reads the chats of a file. A value that cannot be parsed is skipped if its end is found; otherwise the rest of the
+/// file is skipped.
 pub(crate) fn read(
     name: &str,
     input: impl BufRead,
@@ -96,15 +96,15 @@ fn parse(
     Ok(value)
 }
 
-/// The chats of a file so far.
+/// The chats found in a file so far.
 struct FoundChats<'a, 'r> {
     name: &'a str,
     reading: &'a mut FileReading<'r>,
-    /// Chats of a program that is known.
+    /// Chats of a known program.
     chats: usize,
     /// Values that should be chats.
     values: usize,
-    /// Those that are none.
+    /// Values that are not chats.
     unread: Omissions,
 }
 
@@ -136,7 +136,7 @@ impl FoundChats<'_, '_> {
         }
     }
 
-    /// Counts a value that is no chat of a known program, or cannot be parsed.
+    /// Counts a value that is not a chat of a known program, or cannot be parsed.
     fn leave_out(&mut self) -> Result<(), ReadError> {
         self.values += 1;
         self.reading.counter.begin_chat();

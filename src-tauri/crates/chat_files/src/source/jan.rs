@@ -1,8 +1,8 @@
 //! Jan: a folder per chat with `thread.json` and `messages.jsonl`.
 //!
-//! Read are texts, thinking, the text of attachments (`inline_file_contents`), and notes of images, recordings and files. Calls of
-//! tools and their results are read where an answer has nothing else. Left out are instructions, assistants, models, settings,
-//! projects, and the images themselves. Of a line that was cut off, what is behind the cut is lost; two messages on one line are
+//! Reads texts, thinking, the text of attachments (`inline_file_contents`), and notes of images, recordings and files.
+//! Tool calls and their results are read if an answer has nothing else. Skips instructions, assistants, models,
+//! settings, projects, and the images themselves. The rest of a truncated line is lost; two messages on one line are
 //! two.
 
 use std::io::{self, BufRead, Read};
@@ -19,24 +19,24 @@ use super::value::{Budget, ForeignValue, ValueSeed};
 pub(crate) const THREAD: &str = "thread.json";
 pub(crate) const MESSAGES: &str = "messages.jsonl";
 
-/// Bytes of a line: an image is in the line of its message.
+/// Maximum bytes of a line: an image is in the line of its message.
 const LONGEST_LINE: u64 = 64 << 20;
 
-/// Whether a file is one of the two that make a chat.
+/// Returns true if a file is one of the two of a chat.
 pub(crate) fn is_part(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str());
     let folder = path.parent().unwrap_or(Path::new("."));
     matches!(name, Some(THREAD | MESSAGES)) && folder.join(THREAD).is_file()
 }
 
-/// A chat of which its thread is read, and its messages are not yet.
+/// A chat whose thread is read, but not its messages.
 pub(crate) struct Thread {
     value: Option<ForeignValue>,
     budget: Budget,
 }
 
 impl Thread {
-    /// Reads `thread.json`. Where that is damaged, the messages are read all the same.
+    /// Reads `thread.json`. If it is damaged, the messages are read all the same.
     pub fn read(input: impl Read) -> io::Result<Thread> {
         let budget = Budget::default();
         let mut json = serde_json::Deserializer::from_reader(input);
@@ -48,7 +48,7 @@ impl Thread {
         Ok(Thread { value, budget })
     }
 
-    /// The chat with its messages. `folder` names it where the thread does not.
+    /// Reads the messages and returns the chat. `folder` is its name if the thread has none.
     pub fn chat(
         self,
         folder: &str,
@@ -95,7 +95,7 @@ impl Thread {
         Ok(draft.finish(about, last, zone))
     }
 
-    /// Adds the messages of a line, of which there should be one.
+    /// Adds the messages of a line, usually one.
     fn add_line(&self, line: &[u8], last: &mut Option<u32>, draft: &mut ChatDraft) {
         let mut json = serde_json::Deserializer::from_slice(line);
         while json.end().is_err() {
@@ -107,7 +107,7 @@ impl Thread {
             let role = match message.text("role").filter(|_| !is_bare) {
                 Some("user") => Role::User,
                 Some("assistant") => Role::Assistant,
-                // Instructions, and what tools answered.
+                // Instructions, and results of tools.
                 Some(_) => continue,
                 None => {
                     draft.unread += 1;
@@ -150,7 +150,7 @@ fn said(message: &ForeignValue, role: Role) -> Said {
 }
 
 fn add_part(part: &ForeignValue, said: &mut Said) {
-    // It is an object with its value, or in some versions the text itself.
+    // An object with its value, or in some versions the text itself.
     let text = part.get("text").unwrap_or(part);
     let words = text
         .as_text()

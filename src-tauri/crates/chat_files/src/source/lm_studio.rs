@@ -1,7 +1,7 @@
-//! LM Studio: a `*.conversation.json` per chat. A message has versions, the next one follows that which is selected.
+//! LM Studio: a `*.conversation.json` per chat. A message has versions; the next message follows the selected one.
 //!
-//! Read are texts, thinking with its time, all versions, and notes of images and files. Calls of tools and their results are
-//! read where an answer has nothing else. Left out are the instructions (`systemPrompt`), settings, statistics, folders, pins and
+//! Reads texts, thinking with its time, all versions, and notes of images and files. Tool calls and their results are
+//! read if an answer has nothing else. Skips the instructions (`systemPrompt`), settings, statistics, folders, pins and
 //! the files themselves, of which a chat has only the names.
 
 use jiff::tz::TimeZone;
@@ -11,7 +11,7 @@ use super::Source;
 use super::draft::{About, ChatDraft, ForeignChat, Said};
 use super::value::ForeignValue;
 
-/// Returns whether an object with messages is a chat of this program.
+/// Returns true if an object with messages is a chat of this program.
 pub(crate) fn is_chat(chat: &ForeignValue) -> bool {
     let own = ["createdAt", "name", "currentlySelected"];
     own.iter().any(|key| chat.has(key))
@@ -21,7 +21,7 @@ pub(crate) fn is_chat(chat: &ForeignValue) -> bool {
 pub(crate) fn chat(chat: &ForeignValue, zone: &TimeZone) -> ForeignChat {
     let about = About {
         source: Source::LmStudio,
-        // Its files are named after that moment.
+        // The files are named after this moment.
         id: chat.label("createdAt"),
         title: chat.label("name").unwrap_or_default(),
         created_at: chat.moment("createdAt"),
@@ -40,7 +40,7 @@ pub(crate) fn chat(chat: &ForeignValue, zone: &TimeZone) -> ForeignChat {
 
 /// Adds the versions of a message; returns the one that the next message follows.
 fn add_turn(turn: &ForeignValue, parent: Option<u32>, draft: &mut ChatDraft) -> Option<u32> {
-    // In older files a message is a version itself.
+    // In older files a message is itself a version.
     let versions = match turn.get("versions") {
         Some(versions) => versions.as_items(),
         None => std::slice::from_ref(turn),
@@ -101,7 +101,7 @@ fn said(version: &ForeignValue, role: Role) -> Said {
     said
 }
 
-/// The text of parts, which may be cut anywhere; what has no text is noted.
+/// The text of parts, which may be split anywhere; parts without text become notes.
 fn text(parts: &[ForeignValue], said: &mut Said) -> String {
     let mut text = String::new();
     for part in parts {

@@ -1,4 +1,4 @@
-//! Dates as other programs write them.
+//! Dates in the forms of other programs.
 
 use crate::dates::from_iso;
 
@@ -19,6 +19,6 @@ pub(crate) fn from_number(number: f64) -> Option<i64> {
     } else {
         number
     };
-    // Beyond the year 9999 is no date.
+    // Numbers beyond the year 9999 are not dates.
     (seconds < 2.5e11).then_some(seconds as i64)
 }

@@ -1,9 +1,9 @@
-//! The messages that OpenAI's API takes, `{"messages": [{"role": …, "content": …}]}`, as many programs write them: a chat in a
-//! file, or one in each line of a `.jsonl`.
+//! The messages that OpenAI's API takes, `{"messages": [{"role": …, "content": …}]}`, as many programs write them: a
+//! chat in a file, or one in each line of a `.jsonl`.
 //!
-//! Read are texts, refusals, thinking (`reasoning_content`, or at the beginning of an answer), and notes of images, recordings and
-//! files. Calls of tools and their results are read where an answer has nothing else. Left out are instructions (`system`,
-//! `developer`), the tools, and all settings.
+//! Reads texts, refusals, thinking (`reasoning_content`, or at the beginning of an answer), and notes of images,
+//! recordings and files. Tool calls and their results are read if an answer has nothing else. Skips instructions
+//! (`system`, `developer`), the tools, and all settings.
 
 use jiff::tz::TimeZone;
 use store::Role;
@@ -26,7 +26,7 @@ pub(crate) fn chat(chat: &ForeignValue, zone: &TimeZone) -> ForeignChat {
         draft.unread += 1;
     }
     let mut last = None;
-    // An answer goes on behind the results of its tools.
+    // An answer continues after the results of its tools.
     let mut answer = Said::default();
     for message in chat.items("messages") {
         let Some(role) = message.text("role") else {

@@ -1,8 +1,8 @@
-//! The one lenient reader for what other programs export: JSON as values, of which a format takes what is of the type that it
-//! expects. A field of another type is absent.
+//! The lenient reader for exports of other programs: JSON as values, of which a format uses those with the expected
+//! type. A field of another type counts as absent.
 //!
-//! What no format reads is not kept, and what is kept is counted, so that memory is bounded by what a chat can have and not
-//! by what can be packed.
+//! Unknown fields are dropped, and the rest is counted, so that the limits of a chat bound the memory, whatever the
+//! size of the file.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -14,10 +14,10 @@ use serde::{Deserialize, Serialize, Serializer};
 use super::moment;
 use crate::limits::{CHAT_TEXT, CHAT_VALUES, TEXT};
 
-/// Lists and objects in one another; serde_json allows 128 of them.
+/// Maximum nesting of lists and objects; serde_json allows 128.
 const DEEPEST: usize = 100;
 
-/// The keys that the formats read, in order. Those of a mapping and of what tools were given are kept whatever they are.
+/// The keys that the formats read, in order. All keys of a mapping and of a tool's input are kept.
 const KEYS: &[&str] = &[
     "arguments",
     "asset_pointer",
@@ -94,9 +94,9 @@ const KEYS: &[&str] = &[
     "weight",
 ];
 
-/// JSON, as far as a format reads it.
+/// JSON, restricted to the keys that formats read.
 pub(crate) enum ForeignValue {
-    /// Also a value that is not kept.
+    /// Null, or a dropped value.
     Null,
     Bool(bool),
     Number(f64),
@@ -105,11 +105,11 @@ pub(crate) enum ForeignValue {
     Object(Vec<(Cow<'static, str>, ForeignValue)>),
 }
 
-/// A list of what is not there.
+/// The items of an absent list.
 const NONE: &[ForeignValue] = &[];
 
 impl ForeignValue {
-    /// A field; `None` where it is missing or null.
+    /// A field; `None` if it is missing or null.
     pub fn get(&self, key: &str) -> Option<&ForeignValue> {
         let ForeignValue::Object(fields) = self else {
             return None;
@@ -118,17 +118,17 @@ impl ForeignValue {
         Some(&field.1).filter(|value| !matches!(value, ForeignValue::Null))
     }
 
-    /// Returns whether there is such a field, whatever its value is.
+    /// Returns true if there is such a field, with any value.
     pub fn has(&self, key: &str) -> bool {
         matches!(self, ForeignValue::Object(fields) if fields.iter().any(|(name, _)| name == key))
     }
 
-    /// A field that is text.
+    /// A text field.
     pub fn text(&self, key: &str) -> Option<&str> {
         self.get(key)?.as_text()
     }
 
-    /// Text that is this value.
+    /// The value as text.
     pub fn as_text(&self) -> Option<&str> {
         match self {
             ForeignValue::Text(text) => Some(text),
@@ -136,7 +136,7 @@ impl ForeignValue {
         }
     }
 
-    /// A field that names something: text, or a number in its place.
+    /// A field that is an id: text, or a number instead.
     pub fn label(&self, key: &str) -> Option<String> {
         match self.get(key)? {
             ForeignValue::Text(text) => Some(text.clone()),
@@ -145,7 +145,7 @@ impl ForeignValue {
         }
     }
 
-    /// A field that is a number.
+    /// A number field.
     pub fn number(&self, key: &str) -> Option<f64> {
         match self.get(key)? {
             ForeignValue::Number(number) => Some(*number),
@@ -153,7 +153,7 @@ impl ForeignValue {
         }
     }
 
-    /// A field that is a date.
+    /// A date field.
     pub fn moment(&self, key: &str) -> Option<i64> {
         match self.get(key)? {
             ForeignValue::Text(text) => moment::from_text(text),
@@ -162,12 +162,12 @@ impl ForeignValue {
         }
     }
 
-    /// The items of a field. A text or an object in the place of a list is its one item.
+    /// The items of a field. A text or an object in place of a list is its only item.
     pub fn items(&self, key: &str) -> &[ForeignValue] {
         self.get(key).map_or(NONE, ForeignValue::as_items)
     }
 
-    /// The items of this value, as those of a field.
+    /// The items of this value, like those of a field.
     pub fn as_items(&self) -> &[ForeignValue] {
         match self {
             ForeignValue::List(items) => items,
@@ -176,7 +176,7 @@ impl ForeignValue {
         }
     }
 
-    /// Returns whether this can be no content of any kind.
+    /// Returns true if this cannot be content of any kind.
     pub fn is_bare(&self) -> bool {
         matches!(self, ForeignValue::Bool(_) | ForeignValue::Number(_))
     }
@@ -185,12 +185,12 @@ impl ForeignValue {
         matches!(self, ForeignValue::Object(_))
     }
 
-    /// As JSON for a reader.
+    /// The value as indented JSON, for readers.
     pub fn to_json(&self) -> String {
         serde_json::to_string_pretty(self).unwrap_or_default()
     }
 
-    /// Values in a text that is JSON; `None` where it is none.
+    /// Parses a text as JSON; `None` if it is not.
     pub fn parse(text: &str) -> Option<ForeignValue> {
         let budget = Budget::default();
         let mut json = serde_json::Deserializer::from_str(text);
@@ -218,7 +218,7 @@ impl Serialize for ForeignValue {
     }
 }
 
-/// Room that is left in a chat.
+/// The remaining budget of a chat.
 pub(crate) struct Budget {
     values: Cell<usize>,
     text: Cell<usize>,
@@ -236,7 +236,7 @@ impl Default for Budget {
 }
 
 impl Budget {
-    /// Returns whether something was not kept because there was too much.
+    /// Returns true if something was dropped because the budget was spent.
     pub fn is_spent(&self) -> bool {
         self.is_spent.get()
     }
@@ -258,11 +258,11 @@ impl Budget {
     }
 }
 
-/// Which keys of an object are kept.
+/// The keys of an object that are kept.
 #[derive(Clone, Copy)]
 enum KeptKeys {
     Known,
-    /// All of this object, the known ones below it.
+    /// All keys of this object, the known ones below it.
     Ids,
     All,
 }
@@ -280,7 +280,7 @@ impl KeptKeys {
     }
 }
 
-/// Reads a value within a budget. Where that is spent, the rest is passed over.
+/// Reads a value within a budget. Once it is spent, the rest is skipped.
 #[derive(Clone, Copy)]
 pub(crate) struct ValueSeed<'b> {
     budget: &'b Budget,
@@ -346,7 +346,7 @@ impl<'de> Visitor<'de> for ValueSeed<'_> {
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<ForeignValue, E> {
-        // One character more than a message can have: what is cut is counted later.
+        // Some bytes more than a message can have: the truncation is counted later.
         let text = &text[..text.floor_char_boundary(TEXT + 4)];
         if self.budget.take(0, text.len()) {
             Ok(ForeignValue::Text(text.to_owned()))
@@ -381,7 +381,7 @@ impl<'de> Visitor<'de> for ValueSeed<'_> {
             } else if !matches!(self.keys, KeptKeys::Known) {
                 fields = Vec::new();
             } else if fields.iter().all(|(name, _)| *name != key) {
-                // The keys say which program it was.
+                // The keys identify the program.
                 fields.push((key, ForeignValue::Null));
             }
         }
@@ -390,7 +390,7 @@ impl<'de> Visitor<'de> for ValueSeed<'_> {
     }
 }
 
-/// Reads a key; `None`: what it names is not kept.
+/// Reads a key; `None` if its value is dropped.
 struct KeySeed<'b>(ValueSeed<'b>);
 
 impl<'de> DeserializeSeed<'de> for KeySeed<'_> {

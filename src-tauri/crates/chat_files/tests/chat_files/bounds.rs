@@ -1,4 +1,4 @@
-//! Files that are small and take much: memory, time, or words of a report.
+//! Small files that take much memory or time, or make long reports.
 
 use std::fs;
 use std::io::{self, Read, Write};
@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use crate::foreign::{node, said};
 use crate::{Found, outline, read_files, read_text};
 
-/// What stands before and behind a piece that is repeated, and the piece.
+/// The text before and behind a repeated piece, and the piece.
 const BOMBS: [(&str, &str, &str); 7] = [
     (r#"[{"title":"x","mapping":{"#, r#""":{},"#, r#""b":{}}}]"#),
     (r#"[{"name":"x","chat_messages":["#, "{},", "{}]}]"),
@@ -77,7 +77,7 @@ fn a_chat_of_too_much_text_is_left_out() {
     assert_eq!(outline(&found.chats[0]), ["*->1 user: Hi"]);
 }
 
-/// A chat whose answer goes on in `ways`, each of them below the same text.
+/// A chat whose answer branches in `ways`, each with the same text before it.
 fn fan(ways: usize, text: &str) -> String {
     let ids: Vec<String> = (0..ways).map(|at| format!("c{at}")).collect();
     let children: Vec<&str> = ids.iter().map(String::as_str).collect();
@@ -180,7 +180,7 @@ fn a_pipe_is_refused_before_it_is_opened() {
         let error = read_files(&[path]).err().unwrap();
         assert!(matches!(error, ReadError::NotAFile { .. }), "{error}");
     }
-    // In a folder it is passed over.
+    // In a folder, the archive is skipped.
     let error = read_files(&[folder.path().to_owned()]).err().unwrap();
     assert!(matches!(error, ReadError::Unknown { .. }), "{error}");
 }
@@ -199,13 +199,13 @@ fn an_error_quotes_little_and_a_log_nothing() {
     );
 }
 
-/// The seven, at 25 MiB of JSON each. By itself: the peak is the process's.
+/// The seven bombs, at 25 MiB of JSON each. Run alone: the peak is the process's.
 #[cfg(target_os = "linux")]
 #[test]
 #[ignore = "it measures its process: `cargo test --test chat_files -- --ignored --exact bounds::memory_is_bounded`"]
 fn memory_is_bounded() {
     let before = crate::damaged::peak();
-    // Chats that are just small enough, besides.
+    // Chats that are just small enough, too.
     let most = [
         (
             r#"[{"name":"y","chat_messages":["#,
@@ -239,7 +239,7 @@ fn memory_is_bounded() {
     assert!(more < 300 << 10, "{more} KiB");
 }
 
-/// 540 MB in one chat, and a small one behind it. By itself: it takes much memory.
+/// 540 MB in one chat, and a small chat behind it. Run alone: it takes much memory.
 #[test]
 #[ignore = "it takes 500 MB: `cargo test --test chat_files -- --ignored --exact bounds::a_chat_that_is_too_large_is_left_out_of_our_own_format`"]
 fn a_chat_that_is_too_large_is_left_out_of_our_own_format() {

@@ -72,7 +72,7 @@ fn half_a_file_is_known_for_one() {
             "{length}: {error}"
         );
     }
-    // A byte of what is packed is another.
+    // One byte of the packed data is changed.
     let mut other = bytes.clone();
     other[200] ^= 0xff;
     fs::write(&path, &other).unwrap();
@@ -128,7 +128,7 @@ fn what_is_not_known_is_named() {
         );
         assert!(error.to_string().contains(name), "{error}");
     }
-    // Enough of it was looked at.
+    // Enough of the file was read.
     let other = "{\"a\":1}\n".repeat(2000) + "{";
     let error = read_text("a.jsonl", other).err().unwrap();
     assert!(matches!(error, ReadError::Unknown { .. }), "{error}");
@@ -236,7 +236,7 @@ fn whoever_takes_the_chats_can_stop() {
     assert!(matches!(result, Err(ReadError::Stopped)) && taken == 3);
     let result = read(&[path], &TimeZone::UTC, &mut |_, _| false, &mut |_| true);
     assert!(matches!(result, Err(ReadError::Stopped)));
-    // Within a chat, and in what is no chat.
+    // Within a chat, and in other data.
     let (_folder, blank) = file("blank.json", "[".to_owned() + &" ".repeat(10_000_000));
     let folder = tempfile::tempdir().unwrap();
     let zip = archive(folder.path(), &[("conversations.json", &chats(50_000))]);
@@ -252,7 +252,7 @@ fn whoever_takes_the_chats_can_stop() {
     }
 }
 
-/// The most memory of this process so far, in KiB.
+/// The peak memory of this process, in KiB.
 #[cfg(target_os = "linux")]
 pub fn peak() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap();
@@ -263,7 +263,7 @@ pub fn peak() -> u64 {
     line.split_whitespace().nth(1).unwrap().parse().unwrap()
 }
 
-/// 500 MB, of which only one chat is in memory at a time. By itself: the peak is the process's.
+/// 500 MB, of which only one chat is in memory at a time. Run alone: the peak is the process's.
 #[cfg(target_os = "linux")]
 #[test]
 #[ignore = "it measures its process: `cargo test --test chat_files -- --ignored --exact damaged::a_large_file_is_not_in_memory`"]

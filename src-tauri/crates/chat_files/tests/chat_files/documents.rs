@@ -1,11 +1,11 @@
-//! Texts that were written with the assistant, beside the conversation.
+//! Documents that were written with the assistant, beside the conversation.
 
 use serde_json::{Value, json};
 
 use crate::foreign::{node, said};
 use crate::{outline, read_text};
 
-/// A question, and what follows it one node after the other.
+/// A question, followed by these nodes one after the other.
 fn chatgpt(answers: &[Value]) -> Vec<String> {
     let mut mapping = serde_json::Map::new();
     let question = said("user", "Please write.");
@@ -110,7 +110,7 @@ fn a_turn_of_tools_alone_is_not_lost() {
             "*1>2 assistant: [Tool: web.run]\n\n```json\nsearch(\"goldcrest\")\n```\n\n[Result: web]\n\n```text\nFound 3 pages\n```"
         ]
     );
-    // Where there is an answer, it is what the user read.
+    // If there is an answer, the user read that.
     let answer = chatgpt(&[
         search(),
         content("tool", "all", &display),

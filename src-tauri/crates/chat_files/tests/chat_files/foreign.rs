@@ -1,4 +1,4 @@
-//! What other programs export, in the shapes in which users have it.
+//! Exports of other programs, in the shapes that users have.
 
 use std::fs;
 
@@ -23,7 +23,7 @@ pub fn said(role: &str, text: &str) -> Value {
     })
 }
 
-/// A question that was edited, an answer with thinking and a tool, of which there are two versions.
+/// A question that was edited, and an answer with thinking and a tool, in two versions.
 pub fn chatgpt() -> Value {
     let mut hidden = said("system", "");
     hidden["weight"] = json!(0.0);
@@ -128,7 +128,7 @@ fn a_tree_that_is_none_ends() {
     circle["mapping"]["q3"]["children"] = json!(["q2", "nowhere"]);
     circle["mapping"]["root"]["parent"] = json!("q3");
     circle["current_node"] = json!("nowhere");
-    // Nothing begins it, so its first node does.
+    // Without a root, the first node begins.
     let found = read_text("c.json", json!([circle, chatgpt()]).to_string()).unwrap();
     assert_eq!(found.chats[0].messages.len(), found.chats[1].messages.len());
 

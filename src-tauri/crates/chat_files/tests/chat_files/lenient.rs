@@ -1,4 +1,4 @@
-//! What is not as its format says: it is left out, counted and named, and all the rest is read.
+//! Values that violate their format are skipped, counted and named, and all the rest is read.
 
 use std::fs;
 use std::path::PathBuf;
@@ -17,7 +17,7 @@ fn text_of(json: &Value) -> String {
     json.to_string().replace(HALF, r"\ud83d")
 }
 
-/// The pointers to all values in a value, itself too.
+/// Adds the pointers to all values in a value, itself included.
 fn places(value: &Value, at: &str, places: &mut Vec<String>) {
     places.push(at.to_owned());
     match value {
@@ -39,7 +39,7 @@ fn places_below(value: &Value, at: &str, key: &str, found: &mut Vec<String>) {
     places(value, &format!("{at}/{key}"), found);
 }
 
-/// The value with each of its fields in turn as each kind of JSON.
+/// Passes on the value with each of its fields in turn replaced by each kind of JSON.
 fn each_as_another(value: &Value, mut each: impl FnMut(&str, &Value)) {
     let mut all = Vec::new();
     places(value, "", &mut all);
@@ -128,7 +128,7 @@ fn each_field_of_openais_messages_may_be_anything() {
     good["title"] = json!("Good");
     each_as_another(&sample, |change, chat| {
         let lines = format!("{}\n{good}\n", text_of(chat));
-        // What begins with something else is no export.
+        // Text that begins otherwise is not an export.
         if !lines.starts_with(['{', '[']) {
             return;
         }
@@ -180,7 +180,7 @@ pub fn left_out(count: usize, names: &[&str]) -> Omissions {
     }
 }
 
-/// A question and its answer, of which `change` makes something else.
+/// A question and its answer, altered by `change`.
 pub fn pair(title: &str, change: impl Fn(&mut Value)) -> Value {
     let mapping: serde_json::Map<String, Value> = [
         node("root", None, &["q"], &Value::Null),
@@ -288,7 +288,7 @@ fn what_cannot_be_read_is_counted_and_named() {
     let none = pair("None", |it| it["mapping"] = json!("text"));
     let found = read_text("c.json", json!([none, pair("Good", |_| {})]).to_string()).unwrap();
     assert_eq!(found.tally.unread_chats, left_out(1, &["“None”"]));
-    // The list of names has an end.
+    // The list of names is limited.
     let mut many: Vec<Value> = vec![pair("Good", |_| {})];
     many.resize(20, Value::Null);
     let unread = read_text("c.json", json!(many).to_string())
@@ -299,7 +299,7 @@ fn what_cannot_be_read_is_counted_and_named() {
         (unread.count, unread.names.len(), unread.others),
         (19, 5, 14)
     );
-    // A file of which a key is known is an export.
+    // A file with one known key is an export.
     let found = read_text("c.json", r#"{"mapping": 7}"#).unwrap();
     assert_eq!((found.chats.len(), found.tally.unread_chats.count), (0, 1));
 }
@@ -343,7 +343,7 @@ fn odd_chats_of_lm_studio_are_read() {
     }
 }
 
-/// Lines as a crash leaves them.
+/// Lines after a crash.
 #[test]
 fn odd_chats_of_jan_are_read() {
     let one = |role: &str, text: &str| json!({ "role": role, "content": [{ "type": "text", "text": { "value": text } }], "created_at": 1 });

@@ -1,4 +1,4 @@
-//! Chats to files and back, and from the files of other programs.
+//! Round trips of chats through files, and imports from other programs.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -18,7 +18,7 @@ use jiff::tz::TimeZone;
 use store::{FolderRecord, WholeChat};
 use tempfile::TempDir;
 
-/// What is in files.
+/// The content of files.
 struct Found {
     chats: Vec<WholeChat>,
     folders: Vec<FolderRecord>,
@@ -72,7 +72,7 @@ fn archive(folder: &Path, files: &[(&str, &str)]) -> PathBuf {
     path
 }
 
-/// A chat as lines: who says what, after whom, with the thinking in brackets; the shown ones with a star.
+/// A chat as lines: author, text and parent, with the thinking in brackets; the shown ones with a star.
 fn outline(whole: &WholeChat) -> Vec<String> {
     let mut shown = Vec::new();
     let mut at = whole.chat.leaf;

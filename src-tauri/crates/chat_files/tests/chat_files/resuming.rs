@@ -1,11 +1,11 @@
-//! Lists of which a chat cannot be parsed.
+//! Lists with a chat that cannot be parsed.
 
 use chat_files::Omissions;
 
 use crate::lenient::{left_out, pair, titles};
 use crate::{Found, read_text};
 
-/// Three chats, of which `harm` makes something else of the second.
+/// Three chats, the second altered by `harm`.
 fn with_damage(harm: impl Fn(&str) -> String) -> Found {
     let chat = |title: &str| pair(title, |_| {}).to_string();
     let second = harm(&chat("Second"));

@@ -1,4 +1,4 @@
-//! What is written, in the three formats.
+//! Exports in the three formats.
 
 use std::fs;
 use std::io::{self, Write};
@@ -175,7 +175,7 @@ fn jsonl_has_everything_and_the_folders_that_it_needs() {
     assert_eq!(found.folders.len(), 1);
 }
 
-/// Takes no more than this many bytes.
+/// A writer that is full after this many bytes.
 struct Full(usize);
 
 impl Write for Full {
@@ -254,7 +254,7 @@ fn nothing_but_a_file_is_replaced() {
     }
 }
 
-/// Directions are set in titles, questions and thinking, and each format that a person reads is to show them as written.
+/// Titles, questions and thinking contain direction marks; each format for readers shows them as written.
 #[test]
 fn no_direction_is_set_in_what_a_person_reads() {
     const DECEPTIVE: &str = "a\u{202e}cod.exe\u{2066}b\u{200f}";

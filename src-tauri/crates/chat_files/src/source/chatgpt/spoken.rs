@@ -1,4 +1,4 @@
-//! What a reader of the conversation sees of a node.
+//! The visible content of a node.
 
 use store::MessageState;
 
@@ -9,11 +9,11 @@ pub(super) enum Spoken {
     User(Said),
     Answer(Said),
     Nothing,
-    /// There is a message, and it cannot be read.
+    /// A message that cannot be read.
     Unread,
 }
 
-/// The message of a node, and who wrote it, where it is seen.
+/// The message of a node with its author, if it is visible.
 fn seen(node: &ForeignValue) -> Option<(&ForeignValue, &str)> {
     let message = node.get("message")?;
     let role = message.get("author")?.text("role")?;
@@ -25,7 +25,7 @@ fn seen(node: &ForeignValue) -> Option<(&ForeignValue, &str)> {
     is_seen.then_some((message, role))
 }
 
-/// Returns whether the user speaks in a node.
+/// Returns true if the user speaks in a node.
 pub(super) fn is_question(node: &ForeignValue) -> bool {
     seen(node).is_some_and(|(_, role)| role == "user")
 }
@@ -84,7 +84,7 @@ pub(super) fn spoken(node: &ForeignValue) -> Spoken {
     }
 }
 
-/// Returns whether a node has a message of which not even the author can be read.
+/// Returns true if a node has a message whose author cannot be read.
 fn is_unreadable(node: &ForeignValue) -> bool {
     match node {
         ForeignValue::Object(_) => {}
@@ -130,14 +130,14 @@ fn result(message: &ForeignValue, content: &ForeignValue, said: &mut Said) {
             said.document("Quotation", &title.unwrap_or_default(), "text", &text);
         }
         _ => {
-            // A picture that was made is a part of the answer.
+            // A generated image is a part of the answer.
             parts(content, said, false);
             said.tool("Result", tool.unwrap_or_default(), "text", &text);
         }
     }
 }
 
-/// All text of a content, of whatever kind it is.
+/// All text of a content of any kind.
 fn text_of(content: &ForeignValue) -> String {
     if let Some(text) = content.as_text() {
         return text.to_owned();
@@ -161,10 +161,10 @@ fn language(content: &ForeignValue) -> &str {
     if language == "unknown" { "" } else { language }
 }
 
-/// A document that is written beside the conversation, in the JSON that the tool takes.
+/// Reads a document of the canvas, from the JSON of the tool call.
 fn canvas(tool: &str, json: &str, said: &mut Said) {
     let Some(call) = ForeignValue::parse(json).filter(ForeignValue::is_object) else {
-        // It was interrupted, or is of another form.
+        // The call was interrupted, or has another form.
         said.document("Document", "", "text", json);
         return;
     };
@@ -238,13 +238,13 @@ fn parts(content: &ForeignValue, said: &mut Said, with_text: bool) {
             _ => {}
         }
     }
-    // Some kinds have a text in place of parts.
+    // Some kinds have a text instead of parts.
     if with_text && content.is_object() && content.get("parts").is_none() {
         said.paragraph(&without_marks(content.text("text").unwrap_or_default()));
     }
 }
 
-/// A text without the marks of sources, which stand between characters of private use.
+/// Removes the marks of sources, which are enclosed in private-use characters.
 fn without_marks(text: &str) -> String {
     const BEGIN: char = '\u{e200}';
     const END: char = '\u{e201}';
@@ -252,7 +252,7 @@ fn without_marks(text: &str) -> String {
     let mut rest = text;
     while let Some((before, after)) = rest.split_once(BEGIN) {
         written.push_str(before);
-        // No mark is longer, and to look further would take long in a text of many beginnings.
+        // Marks are shorter, and a longer search would take quadratic time in a text of many openings.
         let nearby = &after[..after.floor_char_boundary(1000)];
         rest = match nearby.find(END) {
             Some(end) => &after[end + END.len_utf8()..],

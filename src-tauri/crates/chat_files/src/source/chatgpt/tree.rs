@@ -1,10 +1,10 @@
-//! The nodes of a chat, each below one other.
+//! The nodes of a chat, each with one parent.
 
 use std::collections::HashMap;
 
 use crate::source::value::ForeignValue;
 
-/// Nodes by their places in the file.
+/// Nodes by their indices in the file.
 pub(super) struct NodeTree<'a> {
     pub nodes: Vec<&'a ForeignValue>,
     pub by_id: HashMap<&'a str, usize>,
@@ -14,15 +14,15 @@ pub(super) struct NodeTree<'a> {
 }
 
 impl<'a> NodeTree<'a> {
-    /// The nodes of a mapping. A node names its parent, and a parent lists its children: where one of the two is missing or
-    /// wrong, the other one counts.
+    /// Reads the nodes of a mapping. A node names its parent, and a parent lists its children: if one of the two is
+    /// missing or wrong, the other one counts.
     pub fn of(mapping: Option<&'a ForeignValue>) -> NodeTree<'a> {
         let mut by_id = HashMap::new();
         let mut nodes = Vec::new();
         match mapping {
             Some(ForeignValue::Object(fields)) => {
                 for (id, node) in fields {
-                    // Of nodes with one id the last one counts, as in any JSON.
+                    // The last of several nodes with one id counts, as in any JSON.
                     let at = *by_id.entry(id.as_ref()).or_insert(nodes.len());
                     match nodes.get_mut(at) {
                         Some(before) => *before = node,
