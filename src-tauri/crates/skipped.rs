@@ -1,17 +1,18 @@
-//! For tests whose driver or data is not on this machine. libtest cannot skip at run time, so such a test says so on a
-//! line that `npm test` counts, and returns.
+//! Skipping of tests whose driver or data is not on this machine. libtest cannot skip at run time, so such a test
+//! prints a line that `npm test` counts, and returns.
 
 use std::io::Write;
 
-/// Says that the test that runs is skipped.
+/// Reports that the running test is skipped.
 pub fn skip(reason: &str) {
     let thread = std::thread::current();
     let line = format!("skipped: {}: {reason}\n", thread.name().unwrap_or("main"));
-    // Straight to the stream, for the harness hides what passing tests print; and whole, so that nothing comes between.
+    // The harness captures what passing tests print, so this goes straight to the stream; in one call, so that lines do
+    // not mix.
     let _ = std::io::stderr().write_all(line.as_bytes());
 }
 
-/// A device, or the word that the test is skipped. Where `GOLDCREST_NEED_GPU` is set it has failed.
+/// Returns the device, or reports that the test is skipped. Panics instead if `GOLDCREST_NEED_GPU` is set.
 pub fn or_skip<T>(device: Option<T>) -> Option<T> {
     if device.is_none() {
         assert!(

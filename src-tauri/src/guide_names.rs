@@ -1,6 +1,6 @@
 //! Checks that the guide names the app's controls, keys, settings and commands as the app does, and all of them.
 //!
-//! In the guide a control or a key is in bold, what is typed is in code.
+//! The guide writes controls and keys in bold, and typed text as code.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

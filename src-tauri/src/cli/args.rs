@@ -13,7 +13,7 @@ use engine::{
 
 use crate::environment::WindowFlags;
 
-/// Which model runs, and on what.
+/// Flags that choose the model and its device.
 #[derive(Debug, Clone, Default, Args)]
 pub struct ModelArgs {
     /// GGUF file [default: GOLDCREST_MODEL, else the small model that comes with Goldcrest]

@@ -16,7 +16,7 @@ use super::text::PipedLines;
 const PROMPT: &str = "› ";
 
 pub enum Input {
-    /// In memory: a conversation in the terminal is not stored.
+    /// Editable lines. The history is in memory: a conversation in the terminal is not stored.
     Terminal(Box<Editor<Commands, MemHistory>>),
     /// Unprocessed lines of a pipe.
     Piped(PipedLines<StdinLock<'static>>),

@@ -1,5 +1,5 @@
-//! From the page's request to the model's input, and from the model's figures to the page. No value is its default, so
-//! that a missing field is detected.
+//! Values on their way from the page's request to the model's input, and from the model's figures to the page. No value
+//! is its default, so that a missing field is detected.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};

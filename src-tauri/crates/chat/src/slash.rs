@@ -25,7 +25,7 @@ pub enum SlashPlace {
     Window,
     /// `goldcrest chat` only.
     Terminal,
-    /// In both.
+    /// The window and `goldcrest chat`.
     Both,
 }
 

@@ -44,7 +44,7 @@ impl Role {
 /// One message of a conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Turn {
-    /// Who speaks.
+    /// The speaker.
     pub role: Role,
     /// The text, without thinking.
     pub text: String,

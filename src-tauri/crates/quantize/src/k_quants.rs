@@ -200,7 +200,7 @@ impl AffineBlock {
 #[derive(Clone, Copy)]
 struct SymmetricBlock {
     d: f16,
-    /// From -128 to 127.
+    /// Integers from -128 to 127.
     scales: [f32; 16],
 }
 

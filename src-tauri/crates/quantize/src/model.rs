@@ -20,7 +20,7 @@ pub(crate) struct FloatModel {
     pub(crate) fields: Vec<(String, Field)>,
     /// Dimensions, from the metadata.
     pub(crate) config: Config,
-    /// In the order in which they are written.
+    /// Tensors in the order in which they are written.
     pub(crate) tensors: Vec<FloatTensor>,
     /// The files that hold tensors.
     pub(crate) files: Vec<InputFile>,

@@ -95,7 +95,7 @@ pub struct MessageRecord {
     /// Child that was shown last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shown: Option<u32>,
-    /// Who wrote it.
+    /// Its author.
     pub role: Role,
     /// Its state. A message in progress is exported as [`MessageState::Interrupted`].
     pub state: MessageState,

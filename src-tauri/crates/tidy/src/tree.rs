@@ -18,7 +18,7 @@ const SKIPPED: [&str; 9] = [
 /// One file of the repository; `text` is empty if it is not UTF-8.
 #[derive(Debug, Clone)]
 pub struct File {
-    /// From the top folder, with `/`.
+    /// Path from the top folder, with `/`.
     pub path: String,
     /// The contents.
     pub text: String,
@@ -30,7 +30,7 @@ impl File {
         self.path.rsplit('/').next().unwrap_or(&self.path)
     }
 
-    /// Returns whether the name ends in one of these, given without the dot.
+    /// Returns true if the name ends in one of these, given without the dot.
     pub fn has_extension(&self, extensions: &[&str]) -> bool {
         self.name()
             .rsplit_once('.')
@@ -57,7 +57,7 @@ impl File {
 /// The files that rules look at.
 #[derive(Debug, Clone, Default)]
 pub struct Tree {
-    /// Sorted by path.
+    /// The files, sorted by path.
     pub files: Vec<File>,
 }
 

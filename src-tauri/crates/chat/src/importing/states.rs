@@ -1,4 +1,4 @@
-//! States of one chat that are here or have come, with the messages of each.
+//! States of one chat, stored or imported, with the messages of each.
 
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{HashMap, VecDeque};
@@ -9,7 +9,7 @@ use store::{ChatId, ChatRecords, MessageRecord, StoreError, WholeChat};
 /// A chat with messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum StateOf {
-    /// In the database.
+    /// Stored in the database.
     Here(ChatId),
     /// Added by this import, by its number.
     Added(usize),
@@ -25,8 +25,8 @@ pub(super) struct States {
     pub number: usize,
 }
 
-/// Returns a hash of what each message of a chat says, in order. Its date does not count: where a program has none, it is
-/// that of the import.
+/// Returns a hash of the content of each message, in order. Its date does not count: if a program gives none, the
+/// message has the date of the import.
 pub(super) fn said(whole: &WholeChat) -> Vec<u64> {
     let hash = |message: &MessageRecord| {
         let MessageRecord {
@@ -85,7 +85,7 @@ impl States {
     }
 }
 
-/// Returns the index of each message in another state; `None` if one is missing, or not there as often.
+/// Returns the index of each message in another state; `None` if one is missing there, or occurs less often.
 fn places(there: &[u64], said: &[u64]) -> Option<Vec<u32>> {
     let mut at: HashMap<u64, VecDeque<u32>> = HashMap::new();
     for (place, message) in (1..).zip(there) {

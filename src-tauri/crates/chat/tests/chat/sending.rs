@@ -1,4 +1,4 @@
-//! From a message to its answer.
+//! Messages and their answers.
 
 use std::time::{Duration, Instant};
 

@@ -176,7 +176,7 @@ impl Session {
     }
 
     /// Position within a block at which a pass over a prompt of `len` tokens ends: behind the `settled` tokens. `None`
-    /// if these end with a block, or if so many tokens follow that whole blocks, which can be stored, are worth more.
+    /// if these end with a block, or if enough tokens follow that whole blocks, which can be stored, are worth more.
     fn split(&mut self, len: usize, settled: usize) -> Option<usize> {
         split_of(len, settled, self.block()?)
     }

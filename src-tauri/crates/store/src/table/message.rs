@@ -70,8 +70,8 @@ const GUIDE: Step = Step {
 /// Position of a message in time among all others, whatever the order of writing: imports and copies bring old ones.
 /// The indices of the search name messages by it, because they give the last first without sorting.
 ///
-/// It is a number for 16 seconds, or the next one that is free: close numbers keep the indices small. Those of a time at
-/// which there are more messages than numbers nearby stand before all.
+/// It is a number for 16 seconds, or the next free one: close numbers keep the indices small. A message without a free
+/// number nearby comes before all others.
 const MOMENT: Step = Step {
     version: 4,
     sql: "ALTER TABLE message ADD COLUMN moment INTEGER;
@@ -169,7 +169,7 @@ pub struct MessageRow {
     pub chat: ChatId,
     /// Message that it follows.
     pub parent: Option<MessageId>,
-    /// Who wrote it.
+    /// Its author.
     pub role: Role,
     /// Its state.
     pub state: MessageState,
@@ -200,7 +200,7 @@ pub struct NewMessage<'a> {
     pub chat: ChatId,
     /// Message that it follows.
     pub parent: Option<MessageId>,
-    /// Who writes it.
+    /// Its author.
     pub role: Role,
     /// Its state.
     pub state: MessageState,

@@ -20,9 +20,9 @@ pub(crate) const STEPS: &[Step] = &[Step {
 /// A window's position and size, in physical pixels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WindowRow {
-    /// From the left.
+    /// Distance from the left.
     pub x: i32,
-    /// From the top.
+    /// Distance from the top.
     pub y: i32,
     /// Its inner width.
     pub width: u32,
