@@ -1,9 +1,9 @@
-//! Texts that repeat themselves in the ways that answers do, for speculative decoding. Where this is included,
-//! `Random` is the engine's.
+//! Texts that repeat themselves in the ways that answers do, for speculative decoding. The including module provides
+//! `Random`, the engine's.
 
 use super::Random;
 
-/// Tokens that are there before an answer, and those of an answer.
+/// Tokens of the context before an answer, and tokens of an answer.
 pub const CONTEXT: usize = 384;
 pub const ANSWER: usize = 192;
 
@@ -84,7 +84,7 @@ fn summary(vocab: u64) -> Script {
     }
 }
 
-/// Turns of phrase that come back and go on differently each time: what misleads drafts most.
+/// Phrases that recur with different continuations: the most misleading text for drafts.
 fn list(vocab: u64) -> Script {
     let mut writer = Writer::new(3, vocab);
     let phrases: Vec<_> = (0..6).map(|_| writer.fresh(4)).collect();

@@ -237,7 +237,7 @@ fn a_model_whose_file_is_removed_or_replaced_while_it_is_open_comes_back_as_it_w
     std::fs::write(&other, renamed(&file)).expect("written");
     std::fs::rename(&other, &file).expect("moved");
     assert_eq!(back_to_the_one_before(&mut model), before);
-    // As on a drive that is unplugged.
+    // The file is gone, as after unplugging a drive.
     std::fs::remove_file(&file).expect("removed");
     let question = asked(vec![said(Role::User, "Who are you?", None)]);
     let (text, ..) = answer(&mut model, &question);

@@ -46,7 +46,7 @@ impl ModelHost for AnyModel {
             context_note: None,
             context_can_grow: false,
             longest_token: 9,
-            // Of a full context, which takes memory only as it fills.
+            // Size of the cache of a full context; memory is taken only as it fills.
             kv_bytes: 38_912 * 73_728,
             fingerprint: "f".into(),
             chat_format: "SmolLM3".into(),

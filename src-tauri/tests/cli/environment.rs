@@ -98,7 +98,7 @@ fn the_window_takes_them_too_and_so_does_the_terminal_in_its_place() {
     let output = run_with_input(&["--context", "256", "--threads", "1", model], &long);
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(said.contains("No window opens here"), "{said}");
-    // Of 256, a quarter is reserved for the answer, and 63 are the instructions.
+    // A quarter of the 256 is reserved for the answer, and 63 are the instructions.
     assert!(said.contains("room for 129"), "{said}");
     let error = refusal(run(["--context", "255", model]), 2);
     assert!(error.contains("from 256"), "{error}");

@@ -229,7 +229,7 @@ mod tests {
             };
             assert_eq!((mode(&folder), mode(&file)), (0o700, 0o600));
             assert_eq!(fs::read_dir(&folder).expect("listed").count(), 1);
-            // As a version before this one left it.
+            // The mode of files of earlier versions.
             fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).expect("set");
         }
     }

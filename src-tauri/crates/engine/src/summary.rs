@@ -283,7 +283,7 @@ mod tests {
             for inside in [parameter.min, middle, parameter.max] {
                 assert!(parameter.allows(inside), "{key} {inside}");
             }
-            // What is taken differs from the default where the value does.
+            // At least one allowed value differs from the default, and so does its result.
             let taken = [parameter.min, middle, parameter.max].map(given);
             assert!(taken.iter().any(|it| *it != usual()), "{key}");
             for outside in [parameter.min - 1.0, parameter.max + 1.0] {

@@ -27,7 +27,7 @@ pub struct Shape {
     /// `rope.dimension_count`: values at the start of each head that RoPE rotates, an even number.
     #[serde(skip)]
     pub rotary: usize,
-    /// Divisor of the numbers, from 1, of the layers without RoPE; `None` if all have it.
+    /// Every layer whose number, from 1, is a multiple of this has no RoPE; `None` if all have it.
     #[serde(skip)]
     pub unrotated_every: Option<usize>,
 }

@@ -242,7 +242,7 @@ mod tests {
                 .flatten()
             {
                 assert!(parameter.allows(value), "{key}: {value}");
-                // As settings, presets and flags hold it.
+                // The precision of settings, presets and flags.
                 assert!(parameter.allows(parameter.rounded(value)), "{key}: {value}");
                 assert_eq!(parameter.nearest(value), Some(value), "{key}");
             }

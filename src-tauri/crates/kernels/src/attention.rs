@@ -2,7 +2,7 @@
 //!
 //! A task is one key head, a query block and a KV split. It passes over the split in KV blocks: the keys and values of a
 //! block are converted to floats once, and then meet every query of the block in every query head that shares the key head
-//! (grouped-query attention). Where a context has several splits (Flash-Decoding), each leaves its sums, maximum and
+//! (grouped-query attention). If a context has several splits (Flash-Decoding), each leaves its sums, maximum and
 //! denominator as a partial result, and these are merged.
 
 #[cfg(target_arch = "x86_64")]

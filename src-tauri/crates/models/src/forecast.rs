@@ -150,7 +150,7 @@ mod tests {
     fn what_another_model_has_reached_here_goes_before_the_bandwidth() {
         let q8 = smollm3_3b(2 * Q4_K_M);
         let reached = Machine::reached_by(&smollm3_3b(Q4_K_M), 40.0);
-        // As on a GPU, whose memory was not measured.
+        // Without a bandwidth, as on a GPU whose memory was not measured, and with one.
         for bandwidth in [None, Some(48e9)] {
             let machine = Machine {
                 reached,

@@ -128,7 +128,7 @@ mod tests {
             let mut file = File::options().append(true).open(path).expect("opened");
             io::Write::write_all(&mut file, b"more").expect("written");
         });
-        // Whether the change comes before, while or after the file is read.
+        // The change may come before, during or after the read.
         let found = hash(&stamp);
         writer.join().expect("written");
         let whole = format!("{:x}", Sha256::digest(vec![7; 64 * CHUNK]));

@@ -23,8 +23,7 @@ impl Candle {
     fn open(path: &Path, architecture: Family) -> Result<Candle, ReferenceError> {
         let cpu = Device::Cpu;
         if architecture == Family::SmolLm3 {
-            // Of its two ways of attention, this one takes rotated pairs in the order in which GGUF files keep them, for
-            // heads of any width.
+            // The attention for rotated pairs in the order of GGUF files, with heads of any width.
             let interleaved = true;
             let model = QuantizedModelForCausalLM::from_gguf(path, &cpu, interleaved)?;
             return Ok(Candle::SmolLm3(Box::new(model)));

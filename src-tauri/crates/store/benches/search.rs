@@ -126,7 +126,7 @@ fn queries() -> Vec<(String, String)> {
 fn fill(store: &Store) -> MessageId {
     let mut random = Random::default();
     let mut last = None;
-    // As in the app, where each message is a transaction of its own; here a hundred of them share one, to save time.
+    // A hundred messages share a transaction, to save time; in the app each has its own.
     for some in (0..CHATS).collect::<Vec<_>>().chunks(100) {
         let made = store.transaction(|store| {
             for n in some {

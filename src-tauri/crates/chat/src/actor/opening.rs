@@ -128,7 +128,7 @@ impl ChatActor {
                 if request.reason == OpenReason::Reload {
                     self.model.ejected = None;
                 }
-                // Of two failures at the start, the user can fix the first.
+                // The user can fix the first of two failures at the start.
                 if request.reason != OpenReason::Fallback {
                     let message = [Some(failure.message), replaced];
                     let message: Vec<_> = message.into_iter().flatten().collect();

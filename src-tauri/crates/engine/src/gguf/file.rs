@@ -74,7 +74,7 @@ impl Gguf {
         })
     }
 
-    /// Path that it was opened from, unless it is an image in memory; any part of a split model.
+    /// Path that it was opened from, any part of a split model; `None` for an image in memory.
     pub fn path(&self) -> Option<&Path> {
         self.path.as_deref()
     }

@@ -28,7 +28,7 @@ pub struct Architecture {
     pub name: &'static str,
     /// The models of this architecture, as people know them.
     pub models: &'static [&'static str],
-    /// Divisor of the numbers, from 1, of the layers without rotary embedding. Files have no key for it.
+    /// Every layer whose number, from 1, is a multiple of this has no rotary embedding. Files have no key for it.
     pub unrotated_every: Option<usize>,
     /// Order of the rotated values.
     pub pairs: RotaryPairs,

@@ -254,7 +254,7 @@ impl PromptDraft<'_> {
                 .map(|thinking| thinking.trim_matches('\n'));
             let after = self.template.protocol().after_thinking;
             match thinking.filter(|_| self.shows_thinking(turn)) {
-                // It is begun with an empty thinking, so that it goes on with the answer.
+                // An empty thinking opens it, so that the answer continues.
                 Some("") if open && text.is_empty() => {
                     format!("{}\n\n{}{after}", think::OPEN, think::CLOSE)
                 }

@@ -45,7 +45,7 @@ impl<'a> PartTracker<'a> {
         self.current == Part::Thinking
     }
 
-    /// The part of the next word, and whether it has words already.
+    /// The part of the next word; true if it has words already.
     pub fn position(&self) -> (Part, bool) {
         (self.current, self.begun)
     }
@@ -75,7 +75,7 @@ fn is_blank(piece: &[u8]) -> bool {
     std::str::from_utf8(piece).is_ok_and(|text| text.trim().is_empty())
 }
 
-/// The first think tag in `ids`: its position, and whether it is the closing one.
+/// The first think tag in `ids`: its position; true if it is the closing one.
 pub(crate) fn first_tag(tokenizer: &Tokenizer, ids: &[u32]) -> Option<(usize, bool)> {
     let [open, close] = [OPEN, CLOSE].map(|tag| tokenizer.special(tag));
     let tags = ids.iter().map(|&id| Some(id));

@@ -208,11 +208,11 @@ fn a_part_that_is_damaged_or_of_another_model_is_named() {
         fs::write(&parts[2], bytes).expect("written");
         error(&parts[0])
     };
-    // Cut off.
+    // A truncated part.
     let error = third_is(&third[..third.len() / 2]);
     let text = error.to_string();
     assert!(text.contains(name) && text.contains("incomplete"), "{text}");
-    // No GGUF file.
+    // A file that is not GGUF.
     let error = third_is(b"<!doctype html>");
     assert!(
         matches!(&error, GgufError::Part { file, .. } if file == name),
@@ -241,7 +241,7 @@ fn a_part_that_is_damaged_or_of_another_model_is_named() {
         matches!(&error, GgufError::ForeignPart { file } if file == name),
         "{error}"
     );
-    // Of a model with other tensors.
+    // A part of a model with other tensors.
     let other = tempfile::tempdir().expect("a folder");
     let model = fixture(&format!("{MODEL}.gguf"));
     let all = Gguf::open(&model).expect("good").tensors().len();
@@ -252,7 +252,7 @@ fn a_part_that_is_damaged_or_of_another_model_is_named() {
         text.contains("not all of one model") || text.contains("defined twice"),
         "{text}"
     );
-    // Of a model with another key in common.
+    // A part of a model with another value of a shared key.
     let foreign = [
         ("split.no", Field::U32(2)),
         ("split.count", Field::U32(3)),
@@ -264,7 +264,7 @@ fn a_part_that_is_damaged_or_of_another_model_is_named() {
         matches!(&error, GgufError::ForeignPart { file } if file == name),
         "{error}"
     );
-    // As it was.
+    // The original part.
     fs::write(&parts[2], &third).expect("written");
     assert!(ModelFile::open(&parts[0]).is_ok());
 }

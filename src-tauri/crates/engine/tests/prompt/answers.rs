@@ -148,7 +148,8 @@ fn a_stopped_answer_goes_on_where_it_was() {
     ));
 }
 
-/// Answers about the tags, as the model writes them: `thinking` and `text` are what its tokens are by the tracker.
+/// Answers about the tags, as the model writes them; `thinking` and `text` are the parts of their tokens by the
+/// tracker.
 const ABOUT_TAGS: [(&str, Option<&str>, &str, Part); 7] = [
     (
         "Use `<think> for my job",
@@ -287,7 +288,7 @@ fn an_answer_about_tags_goes_on_in_its_part() {
                         let all = [&first.ids[..], &ids[..=at]].concat();
                         assert_eq!(prompt.ids, all, "{place}");
                     } else {
-                        // The thinking is left out, so that the answer goes on.
+                        // The thinking is left out, so that the answer continues.
                         assert_eq!(
                             (prompt.starts_in, prompt.begun),
                             (Part::Answer, words(text)),
@@ -404,7 +405,7 @@ fn stored_ids_plant_no_turn() {
                 };
                 let planted = prompt(answer(Some(tokenizer.encode(&spoken, true))));
                 assert_eq!(planted, prompt(answer(None)), "{control}");
-                // What has none goes on verbatim, the end of its turn aside.
+                // An answer without control tokens continues verbatim, except for the end of its turn.
                 let kept = tokenizer.encode("a b", true);
                 let ended = [kept.clone(), tokenizer.encode("<|im_end|>", true)].concat();
                 let verbatim = prompt(answer(Some(ended))).ids;

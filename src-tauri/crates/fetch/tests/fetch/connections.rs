@@ -263,7 +263,7 @@ fn what_is_there_stays_where_a_server_ignores_the_range() {
 
 #[test]
 fn servers_with_other_entity_tags_for_the_same_file_cost_nothing() {
-    // As if a redirect led to another store each time.
+    // Behaves like a redirect to another store each time.
     let part = content().len() / 8;
     let server = Server::new(move |asked| {
         let reply = Reply::file(content(), &format!("store {}", asked.before), asked);

@@ -146,7 +146,7 @@ fn a_file_that_another_program_has_put_in_place_is_not_written() {
     let fetch = Fetch::new(&server.address("model.gguf"));
     let mut running = fetch.start();
     assert!(running.until_bytes(1));
-    // As if a lock were ignored: the other process has the whole file.
+    // The other process has ignored the lock and has the whole file.
     std::fs::rename(fetch.incomplete(), fetch.file()).expect("renamed");
     std::fs::write(fetch.file(), content()).expect("written");
     let ended = running.end();

@@ -36,8 +36,9 @@ pub(crate) unsafe fn attend_task<I: Isa>(
             a.kv.keys(task.kv_head, at.clone()),
             a.kv.values(task.kv_head, at),
         );
-        // Many queries amortise the conversion of a KV block to 16-bit integers; the heads of one query read f16 as stored.
-        // Integers are made from floats, which the last rows of a block need too, where they are fewer than four.
+        // Many queries amortise the conversion of a KV block to 16-bit integers; the heads of one query read f16 as
+        // stored. Integers are made from floats, so the last rows of a block need floats, too, even if they are fewer
+        // than four.
         let in_int16 = I::WORDS && !a.exact && a.m > BATCH_INVARIANT_MAX && int16::supports(dim);
         let as_stored = match (keys, values) {
             (KvTile::F16(k), KvTile::F16(v)) if rows <= 4 && !in_int16 => {

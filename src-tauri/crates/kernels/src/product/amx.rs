@@ -239,7 +239,7 @@ impl StepSchedule {
         StepSchedule { tasks, steps, owed }
     }
 
-    /// Advances a step; returns whether a task is due after it.
+    /// Advances a step; returns true if a task is due after it.
     #[inline(always)]
     fn is_due(&mut self) -> bool {
         self.owed += self.tasks;

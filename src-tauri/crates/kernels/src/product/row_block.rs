@@ -46,7 +46,7 @@ pub(crate) struct ProductScratch {
     pub gate: Box<ProductSums>,
 }
 
-/// Weights of a row block, unpacked, where a loop does not unpack in registers.
+/// Unpacked weights of a row block, for loops that do not unpack in registers.
 #[repr(C, align(64))]
 pub(crate) struct UnpackedWeights {
     /// Floats: `[col][panel][16]`.

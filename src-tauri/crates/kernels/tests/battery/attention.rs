@@ -145,7 +145,7 @@ fn any_number_of_queries_after_any_past() {
         .into_iter()
         .map(|level| Cpu::new(2, level))
         .collect();
-    // Where the last query block has one query, its rows are fewer than four, four, or more.
+    // If the last query block has one query, its rows are fewer than four, four, or more.
     for heads in [4, 6, 8, 10] {
         for past in [0, 70, 130, 200, 250, 330, 513] {
             for m in [9, 10, 11, 16, 17, 18, 33, 45] {

@@ -133,7 +133,7 @@ fn a_file_is_official_only_by_size_and_hash() {
     assert_eq!((official.recommended, is_offered), (true, false));
     assert_eq!(official.licence.as_deref(), Some("Apache-2.0"));
 
-    // As where the manifest lies about the hash, or the file is damaged.
+    // The manifest has a wrong hash, or the file is damaged.
     sources
         .facts
         .update(&stamp, |facts| facts.sha256 = Some("0".repeat(64)));

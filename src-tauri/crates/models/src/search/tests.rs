@@ -180,7 +180,7 @@ fn a_name_that_is_not_utf_8_is_left_out() {
     use std::ffi::OsStr;
     use std::os::unix::ffi::OsStrExt;
     let home = tempfile::tempdir().expect("made");
-    // As text both have the same name.
+    // Both have the same name as text.
     for name in [&b"Smol\xff.gguf"[..], "Smol\u{fffd}.gguf".as_bytes()] {
         place(&home.path().join(OsStr::from_bytes(name)));
     }
@@ -226,7 +226,7 @@ fn a_folder_that_does_not_answer_ends_no_search_and_is_not_entered_twice() {
     let home = tempfile::tempdir().expect("made");
     place(&home.path().join("a.gguf"));
     let search = ModelSearch::default();
-    // As a thread of an earlier search that waits for a network leaves it.
+    // State of an earlier search whose thread waits for a network.
     search.unfinished().insert(home.path().join("network"));
     let folders = [
         folder(&home.path().join("network"), 2),
@@ -367,7 +367,7 @@ fn a_model_in_several_files_is_listed_once_with_the_size_of_all() {
         ModelSearch::default().run(&[folder(home.path(), 0)], std::slice::from_ref(&second));
     assert_eq!(names(&opened), ["SmolLM3-00002-of-00002.gguf"]);
     assert_eq!(opened[0].stamp, files[0].stamp);
-    // Its hash is of all files, and of none where one has changed.
+    // The hash covers all files; there is none if one of them has changed.
     let stamp = &files[0].stamp;
     let hash = |stamp: &FileStamp| crate::hash::sha256(stamp, &mut |_| {}).expect("read");
     let mut steps = 0;

@@ -180,7 +180,7 @@ fn the_mix_and_the_metadata_are_those_of_llama_cpp() {
             "{key}"
         );
     }
-    // Of eight layers the first, the last, and of those between every third.
+    // The first and the last of eight layers, and every third one between.
     let sixes: Vec<&str> = (report.tensors.iter())
         .filter(|tensor| tensor.ty == "Q6_K")
         .map(|tensor| tensor.name.as_str())

@@ -182,7 +182,7 @@ fn a_copy_that_is_broken_off_has_no_name_of_a_copy() {
     let (folder, path) = folder();
     drop(large(&path, 32));
     let mut child = child("copies::copies_until_it_is_killed", &path);
-    // As soon as a part of it exists.
+    // Returns the copy once a part of it exists.
     let begun = || {
         let entries = fs::read_dir(folder.path().join("copies")).ok()?;
         entries.flatten().find(|entry| {

@@ -47,7 +47,7 @@ fn any_time_and_any_number_of_messages_of_one_second_can_be_imported() {
     };
     write_all(&store, vec![whole]);
     assert_eq!(found(&store, "wren").len(), 7);
-    // As if no number were left nearby.
+    // Takes all numbers nearby.
     for (at, width) in [1, 16, 256, 4096, 65536, 1 << 20].into_iter().enumerate() {
         let full = NewMessage {
             chat: first,

@@ -51,8 +51,8 @@ const PUBLISHED: [(&str, &Protocol, bool); 7] = [
     ),
 ];
 
-/// The format of a published template, and whether its text may run. White space at its end does not matter: converters
-/// add or drop it.
+/// The format of a published template; true if its text may run. White space at its end does not matter: converters add
+/// or drop it.
 pub(super) fn protocol_of(source: &str) -> Option<(&'static Protocol, bool)> {
     let digest = sha256(source);
     let found = PUBLISHED.iter().find(|(hash, ..)| *hash == digest)?;

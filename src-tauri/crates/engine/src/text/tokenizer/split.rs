@@ -11,7 +11,7 @@ pub(super) struct WordSplit {
     /// True if a word that is a token becomes that token, without merges.
     pub(super) ignore_merges: bool,
     /// True if a run of white space ends with its last line break. Otherwise all of it but the last character is a
-    /// word, and the last one joins the next word depending on the text that follows.
+    /// word, and the text that follows decides if the last one belongs to that word.
     pub(super) line_break_ends_word: bool,
 }
 

@@ -40,11 +40,11 @@ fn length(text: &str, split: &WordSplit, size: usize, longest: usize) -> usize {
 
 /// Returns true if the pre-tokeniser certainly has a word boundary at byte `at` of `text`.
 ///
-/// Properties of every [`WordSplit`]: no word has a letter before another character, and the end of a run of letters
-/// does not depend on the text that follows; a word has a space only at its start or among white space; a word
-/// continues after a line break only with white space, and a line break ends the run of white space before it, in some
-/// splits only if it is all of that run. Characters whose class as letter or white space differs between Unicode
-/// versions are not used.
+/// Properties of every [`WordSplit`]: within a word no letter comes before another kind of character, and the end of a
+/// run of letters does not depend on the text that follows; a word has a space only at its start or among white space;
+/// a word continues after a line break only with white space, and a line break ends the run of white space before it,
+/// in some splits only if it is all of that run. Characters whose class as letter or white space differs between
+/// Unicode versions are not used.
 fn is_boundary(text: &str, split: &WordSplit, at: usize) -> bool {
     let (Some(before), Some(after)) = (text.get(..at), text.get(at..)) else {
         return false;
