@@ -53,7 +53,7 @@ pub enum GgufError {
         /// Its file name.
         file: String,
     },
-    /// The number of tensors in the parts is not the declared one.
+    /// The parts do not have the declared number of tensors.
     #[error(
         "the parts are not all of one model: together they have {found} tensors, and should have {declared}"
     )]

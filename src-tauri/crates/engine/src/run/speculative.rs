@@ -3,10 +3,9 @@
 //!
 //! A pass over several tokens may cost little more than one over a single token, because the weights come from memory
 //! once. If the last few tokens have occurred before, the tokens that followed them then are a draft of the next ones.
-//! One
-//! pass over it gives the logits after each of its tokens. The sampler then goes through them one by one as if there
-//! were no draft; as long as its samples match the draft, the next logits are available, and from the first
-//! token that differs the draft is dropped.
+//! One pass over it gives the logits after each of its tokens. The sampler then goes through them one by one as if
+//! there were no draft; as long as its samples match the draft, the next logits are available, and from the first token
+//! that differs the draft is dropped.
 //!
 //! Drafts change how fast an answer comes, not which answer: every token is drawn by the same sampler, with the same
 //! random numbers in the same order, from the same logits. Drafts are made only where a pass over a few tokens gives

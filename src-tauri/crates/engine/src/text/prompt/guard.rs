@@ -1,10 +1,9 @@
 //! Injection guard: separates the content of messages from the text of the template.
 //!
-//! Content is marked, so that no text of a special token in the rendered prompt has a character of
-//! content in it, however the template joined content to its own text or to other content: what
-//! matches is structure. A mark stands after each character of content that could begin a
-//! special token, before each that could end one, and after content that could lie in the middle
-//! of one. Then the marks are removed. They are noncharacters; one in the content is marked as
+//! Content is marked, so that no text of a special token in the rendered prompt has a character of content in it,
+//! however the template joined content to its own text or to other content: a match is structure. A mark follows each
+//! character of content that could begin a special token, precedes each that could end one, and follows content that
+//! could lie in the middle of one. Then the marks are removed. They are noncharacters; one in the content is marked as
 //! well.
 
 use std::sync::atomic::{AtomicBool, Ordering};
