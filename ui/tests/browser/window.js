@@ -41,6 +41,9 @@ export function pass(page) {
 
 /** A browser and a server for as long as a test file runs. */
 export class Stand {
+  /** Pages of scenes that have passed, by the options of their contexts. The app loads in them four times as fast. */
+  #idle = new Map();
+
   static async open() {
     const server = await preview({
       root: ui,
@@ -81,16 +84,10 @@ export class Stand {
     now,
     ...rest
   } = {}) {
-    const context = await this.browser.newContext({ viewport: { width, height }, ...rest });
-    const page = await context.newPage();
-    if (now) await page.clock.install({ time: now });
-    await page.addInitScript(holdPassing);
-    page.setDefaultTimeout(TIMEOUT_MS);
+    const options = JSON.stringify({ now, ...rest });
+    const page = this.#idle.get(options)?.pop() ?? (await this.#newPage(options));
     page.faults = [];
-    page.on("pageerror", (error) => page.faults.push(String(error)));
-    page.on("console", (message) => {
-      if (message.type() === "error") page.faults.push(message.text());
-    });
+    await page.setViewportSize({ width, height });
     const { port } = this.server.httpServer.address();
     const query = new URLSearchParams({
       ...{ scene, rate, reading, pause, messages, more },
@@ -100,6 +97,30 @@ export class Stand {
     await page.getByRole(...first).waitFor();
     await page.evaluate(() => document.fonts.ready);
     return page;
+  }
+
+  async #newPage(options) {
+    const { now, ...rest } = JSON.parse(options);
+    const context = await this.browser.newContext(rest);
+    const page = await context.newPage();
+    page.options = options;
+    if (now) await page.clock.install({ time: now });
+    await page.addInitScript(holdPassing);
+    page.setDefaultTimeout(TIMEOUT_MS);
+    page.on("pageerror", (error) => page.faults.push(String(error)));
+    page.on("console", (message) => {
+      if (message.type() === "error") page.faults.push(message.text());
+    });
+    return page;
+  }
+
+  /** Takes a page back for the next scene, with no app, no permissions, and no pointer over it. */
+  async release(page) {
+    await page.goto("about:blank");
+    await page.context().clearPermissions();
+    await page.mouse.move(-1, -1);
+    const idle = this.#idle.get(page.options) ?? [];
+    this.#idle.set(page.options, [...idle, page]);
   }
 
   async close() {
@@ -119,7 +140,7 @@ export async function shot(stand, name, { act, ...view }) {
   return picture;
 }
 
-/** One browser for a test file, and a test on a page of its own, which must log no error. */
+/** One browser for a test file, and a test on a page that loads the app anew, which must log no error. */
 export function scenes() {
   let stand;
   before(async () => (stand = await Stand.open()));
@@ -129,7 +150,7 @@ export function scenes() {
       const page = await stand.page(view);
       await run(page);
       assert.deepEqual(page.faults, []);
-      await page.context().close();
+      await stand.release(page);
     });
 }
 
