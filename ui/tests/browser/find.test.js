@@ -298,25 +298,26 @@ scene("a word deep in a long answer is found, and its neighbours are marked", {}
   assert((await marked(page, "match")).length <= 5000);
 });
 
-/** No task of a search may take longer, in milliseconds of processor time: the page answers within it. */
-const TASK_MS = 50;
-
-test("a search through 10,000 messages does not freeze the page", async (t) => {
-  let longest = await searchLongChat(t);
+test("a search through 10,000 messages takes no longer tasks than one through 20", async (t) => {
+  // What drawing one place costs on this machine, which differs by a factor of three.
+  const short = Math.max(...(await searchChat(t, 20)));
+  let long = await searchChat(t, 10_000);
+  const bound = 1.25 * short + 10;
   // Other test files run beside, in the same caches: what a search itself costs, it costs each time.
-  for (let turn = 0; turn < 2 && Math.max(...longest) >= TASK_MS; turn++) {
-    const again = await searchLongChat(t);
-    longest = longest.map((each, at) => Math.min(each, again[at]));
+  if (Math.max(...long) >= bound) {
+    const again = await searchChat(t, 10_000);
+    long = long.map((each, at) => Math.min(each, again[at]));
   }
-  assert(Math.max(...longest) < TASK_MS, `${longest.join(", ")} ms`);
+  assert(Math.max(...long) < bound, `${long.join(", ")} ms; ${short} ms in a short chat`);
 });
 
-/** Searches for several things in a chat of 10,000 messages; returns the longest task of each, in milliseconds. */
-async function searchLongChat(t) {
+/** Searches a chat for several things; returns the processor time of the longest task of each, in milliseconds. */
+async function searchChat(t, messages) {
   const tasks = [];
-  const page = await stand.page({ messages: 10_000 });
-  // Each message is another one, as in life: 1 MB of them.
-  const size = await page.evaluate(() => {
+  const page = await stand.page({ messages });
+  const needle = 2 * Math.floor(messages / 4) + 1;
+  // Each message differs: 1 MB of them in 10,000.
+  const size = await page.evaluate((needle) => {
     const [chat] = [...window.stage.library.chats.values()].slice(-1);
     let sum = 0;
     for (const [at, each] of chat.messages.entries()) {
@@ -327,10 +328,10 @@ async function searchLongChat(t) {
       each.thinking = null;
       sum += each.text.length;
     }
-    chat.messages[4321].text += "\n\nOnly here: **need**le.";
+    chat.messages[needle].text += "\n\nOnly here: **need**le.";
     return sum;
-  });
-  t.diagnostic(`${size} characters`);
+  }, needle);
+  t.diagnostic(`${messages} messages, ${size} characters`);
   await open(page);
   await page.waitForTimeout(1000);
   await page.keyboard.press("Control+f");
@@ -351,27 +352,30 @@ async function searchLongChat(t) {
         },
         [query, expected],
       );
-      await page.waitForTimeout(2000);
+      await page.waitForTimeout(1000);
     });
     t.diagnostic(
       `${name}: ${took} ms until counted, ${longest} ms the longest task, ${sum} ms in all`,
     );
     tasks.push(longest);
   };
+  const answers = (messages / 2).toLocaleString("en");
   await measure("the first search", "needle", "^1 of 1$");
   await seen(page, "needle");
-  assert.equal(await messageOfMatch(page), 4322);
-  await measure("another word", "goldcrest", " of 5,000$");
-  await measure("one character", "e", " of (?!5,000$)[\\d,]+$");
+  assert.equal(await messageOfMatch(page), needle + 1);
+  await measure("another word", "goldcrest", ` of ${answers}$`);
+  await measure("one character", "e", ` of (?!${answers}$)[\\d,]+$`);
   await measure("no match", "nightingale", "^Not found$");
-  await page.getByRole("searchbox", { name: "Find in this chat" }).fill("number 77");
-  await soon(async () => assert.match(await words(page), /of 56$/));
-  await seen(page, "number 77");
-  for (let turn = 0; turn < 3; turn++) {
-    const from = await messageOfMatch(page);
-    await box(page).press("Enter");
-    await soon(async () => assert.notEqual(await messageOfMatch(page), from));
+  if (messages > 7777) {
+    await page.getByRole("searchbox", { name: "Find in this chat" }).fill("number 77");
+    await soon(async () => assert.match(await words(page), /of 56$/));
     await seen(page, "number 77");
+    for (let turn = 0; turn < 3; turn++) {
+      const from = await messageOfMatch(page);
+      await box(page).press("Enter");
+      await soon(async () => assert.notEqual(await messageOfMatch(page), from));
+      await seen(page, "number 77");
+    }
   }
   assert.deepEqual(page.faults, []);
   await page.context().close();
