@@ -7,7 +7,7 @@ use engine::{
     ActiveDevice, CpuLevel, Engine, Finished, ModelFile, Role, StopReason, ThinkingCut, Turn,
     machine,
 };
-use guide::{Guide, Match, Topic};
+use guide::{Guide, Topic};
 use serde::Serialize;
 
 use super::answer::{Answer, Stream, generate};
@@ -97,10 +97,7 @@ fn guide_topic(args: &AskArgs, question: &str) -> Option<&'static Topic> {
     if args.no_guide || is_chosen {
         return None;
     }
-    match Guide::shared().answer(question) {
-        Match::Sure(topic) => Some(topic),
-        Match::Unsure(_) | Match::None => None,
-    }
+    Guide::shared().answer(question).sure()
 }
 
 /// Output of `--json` for an answer from the guide.

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use ::guide::{Guide, Match, Topic};
+use ::guide::{Guide, Topic, replace_links};
 
 use super::args::GuideArgs;
 use super::output::{self, CliError};
@@ -19,10 +19,7 @@ pub fn run(args: &GuideArgs) -> Result<(), CliError> {
         write_list(&mut out, guide.topics())?;
         return Ok(out.flush()?);
     }
-    let topic = guide.topic(&typed).or_else(|| match guide.answer(&typed) {
-        Match::Sure(topic) => Some(topic),
-        Match::Unsure(_) | Match::None => None,
-    });
+    let topic = guide.topic(&typed).or_else(|| guide.answer(&typed).sure());
     let found = guide.search(&typed);
     let others = found.into_iter().filter(|&found| Some(found) != topic);
     let others: Vec<&Topic> = others.take(FOUND).collect();
@@ -74,23 +71,11 @@ fn write_topic(out: &mut impl Write, topic: &Topic) -> io::Result<()> {
 
 /// Returns Markdown as a terminal shows it best: without the marks of bold text, and links as the id of their topic.
 pub fn plain(markdown: &str) -> String {
-    let mut plain = String::new();
-    let mut rest = markdown;
-    while let Some((before, (text, target, after))) = next_link(rest) {
+    let links = |words: &str, target: &str| {
         let target = target.split_once('#').map_or(target, |(_, id)| id);
-        plain.push_str(&format!("{before}{text} ({target})"));
-        rest = after;
-    }
-    plain.push_str(rest);
-    plain.replace("**", "")
-}
-
-/// Splits at the first link: the text before it, and its text, its target and what follows.
-fn next_link(markdown: &str) -> Option<(&str, (&str, &str, &str))> {
-    let (start, rest) = markdown.split_once("](")?;
-    let (target, after) = rest.split_once(')')?;
-    let (before, text) = start.rsplit_once('[')?;
-    Some((before, (text, target, after)))
+        format!("{words} ({target})")
+    };
+    replace_links(markdown, links).replace("**", "")
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ use std::sync::{LazyLock, OnceLock};
 
 use matcher::{Evidence, Matcher};
 pub use pages::Topic;
+pub use shown::replace_links;
 
 /// Maximum bytes of a question; a longer text is not one about the app.
 const QUESTION_BYTES: usize = 600;
@@ -34,6 +35,16 @@ pub enum Match<'g> {
     Unsure(&'g Topic),
     /// The question is not about the app.
     None,
+}
+
+impl<'g> Match<'g> {
+    /// Returns the topic if it is sure.
+    pub fn sure(self) -> Option<&'g Topic> {
+        match self {
+            Match::Sure(topic) => Some(topic),
+            Match::Unsure(_) | Match::None => None,
+        }
+    }
 }
 
 impl Guide {

@@ -18,7 +18,14 @@ pub(crate) fn shown(markdown: &str) -> String {
         shown.push_str(if is_code { line } else { line.trim_start() });
         is_code ^= is_fence;
     }
-    without_page_links(shown.trim())
+    // A chat has topics, not pages.
+    replace_links(shown.trim(), |words, target| {
+        if target.contains(':') {
+            format!("[{words}]({target})")
+        } else {
+            words.to_owned()
+        }
+    })
 }
 
 fn is_item(line: &str) -> bool {
@@ -27,8 +34,8 @@ fn is_item(line: &str) -> bool {
     line.starts_with("- ") || number.len() < line.len() && number.starts_with(". ")
 }
 
-/// Replaces links to other pages by their words: a chat has topics, not pages.
-fn without_page_links(markdown: &str) -> String {
+/// Replaces each link of Markdown, by its words and its target.
+pub fn replace_links(markdown: &str, with: impl Fn(&str, &str) -> String) -> String {
     let mut out = String::new();
     let mut rest = markdown;
     while let Some((before, after)) = rest.split_once("](") {
@@ -38,11 +45,7 @@ fn without_page_links(markdown: &str) -> String {
             break;
         };
         out.push_str(text);
-        if target.contains(':') {
-            out.push_str(&format!("[{words}]({target})"));
-        } else {
-            out.push_str(words);
-        }
+        out.push_str(&with(words, target));
         rest = after;
     }
     out + rest

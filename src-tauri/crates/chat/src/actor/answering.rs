@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use guide::{Guide, Match, Topic};
+use guide::{Guide, Topic};
 use inference::{Part, StopReason};
 use store::{ChatId, MessageId, MessageState, OmittedRow, Progress};
 
@@ -125,10 +125,7 @@ impl ChatActor {
         if !is_first && text.split_whitespace().count() < WORDS_WITHIN_CHAT {
             return None;
         }
-        match Guide::shared().answer(text) {
-            Match::Sure(topic) => Some(topic),
-            Match::Unsure(_) | Match::None => None,
-        }
+        Guide::shared().answer(text).sure()
     }
 
     fn no_model(&self) -> Failure {
