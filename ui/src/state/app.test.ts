@@ -342,7 +342,7 @@ test("in a narrow window the sidebar opens for a moment, and closes when the cur
 });
 
 test("a model that cannot think is not asked to", async () => {
-  const { app, host } = await start({ model: ready({ ...bundledModel, canThink: false }) });
+  const { app, host } = await start({ model: ready(bundledModel) });
   app.composer.write("Hello");
   await app.send();
   expect(sends(host)[0]).toEqual(["send", null, "Hello", false]);

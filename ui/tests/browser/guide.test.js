@@ -1,6 +1,6 @@
 // The help window, and answers from the guide in a chat.
 import assert from "node:assert/strict";
-import { ask, button, calls, message, scenes } from "./window.js";
+import { answered, ask, button, calls, message, scenes } from "./window.js";
 
 const scene = scenes();
 
@@ -63,4 +63,25 @@ scene("with another model a line points to the guide", { rate: 4000 }, async (pa
   await page.keyboard.press("Escape");
   await ask(page, "How heavy is a wren?");
   await line.waitFor({ state: "detached" });
+});
+
+scene(
+  "below an answer of the small model a line leads to a better one",
+  { scene: "bundledModel", rate: 4000 },
+  async (page) => {
+    await ask(page, "How heavy is a wren?");
+    const line = page.getByRole("log").getByText("A very small model wrote this.");
+    await line.waitFor();
+    await ask(page, "How do I delete a chat?");
+    await page.getByRole("log").getByText("From the guide").waitFor();
+    assert.equal(await line.count(), 1, "the guide is no model");
+    await button(page, "Get SmolLM3-3B").click();
+    await page.getByRole("dialog", { name: "Models" }).waitFor();
+  },
+);
+
+scene("the answer of another model has no such line", { rate: 4000 }, async (page) => {
+  await ask(page, "How heavy is a wren?");
+  await answered(page);
+  assert.equal(await page.getByText("A very small model wrote this.").count(), 0);
 });

@@ -44,8 +44,7 @@ export const bundledModel: ModelInfo = {
     reason: "No GPU was found by a Vulkan or Metal driver",
     report: null,
   },
-  // Unlike the real one, so that tests of thinking need no other model.
-  canThink: true,
+  canThink: false,
   sampling: { withThinking: greedy, withoutThinking: greedy },
 };
 
@@ -70,6 +69,7 @@ export const big: ModelInfo = {
   bundledModel: false,
   quantisation: "Q4_K_M",
   chatFormat: "SmolLM3",
+  canThink: true,
   sampling: { withThinking: warm, withoutThinking: warm },
   fileBytes: 1_915_305_312,
   contextLength: 32768,

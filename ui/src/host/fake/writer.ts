@@ -54,12 +54,14 @@ export function write(
   const finish = (state: Message["state"], error: Failure | null = null): void => {
     clearInterval(timer);
     const seconds = (Date.now() - begun - readingMs) / 1000;
+    const { status } = stage.model();
     Object.assign(message, {
       state,
       error,
       thinkingMs: thoughts.length ? thoughtUntil - begun - readingMs : message.thinkingMs,
       stats: {
         ...stats,
+        ...(status.state === "ready" && { model: status.model.name }),
         tokens: sent,
         thinkingTokens: Math.min(sent, thoughts.length),
         thinkingCut,
