@@ -5,6 +5,8 @@ import type { Follow } from "./follow.svelte";
 /** How far beyond the view items are drawn, at the least and in views. */
 const MARGIN_PX = 800;
 const MARGIN_VIEWS = 1;
+/** As many items are drawn beyond the view in one frame, at each side, so that no task is long. */
+const MORE_ITEMS = 1;
 /** As many items as this between the two ends of a selection stay drawn. */
 const MOST_SELECTED = 200;
 
@@ -115,12 +117,12 @@ export class VirtualList<T extends Item> {
     });
   }
 
-  /** Draws an item with its neighbours, for the view to go there. */
+  /** Draws an item, for the view to go there; its neighbours follow in frames of their own. */
   async show(id: number): Promise<void> {
     const at = untrack(() => this.items()).findIndex((item) => item.id === id);
     if (at < 0) return;
     this.#anchor = null;
-    this.#range = { from: Math.max(0, at - 1), to: at + 2 };
+    this.#range = { from: at, to: at + 1 };
     await tick();
   }
 
@@ -145,7 +147,7 @@ export class VirtualList<T extends Item> {
     return this.#heights.get(item.id) ?? this.likely(item, this.#width);
   }
 
-  /** Draws what is near the view, if something of that is left out. */
+  /** Draws what is near the view: what is in it at once, and the rest in portions, one a frame. */
   #look(): void {
     const scroller = this.#scroller;
     if (!scroller) return;
@@ -155,11 +157,18 @@ export class VirtualList<T extends Item> {
     const near = this.#within(scrollTop - margin / 2, scrollTop + clientHeight + margin / 2);
     const { from, to } = this.#range;
     if (near.from >= from && near.to <= to) return;
-    this.#range = this.#within(scrollTop - margin, scrollTop + clientHeight + margin);
+    const view = this.#within(scrollTop, scrollTop + clientHeight);
+    const most = this.#within(scrollTop - margin, scrollTop + clientHeight + margin);
+    const kept = to > view.from && from < view.to ? { from, to } : view;
+    this.#range = {
+      from: Math.max(most.from, Math.min(view.from, kept.from - MORE_ITEMS)),
+      to: Math.min(most.to, Math.max(view.to, kept.to + MORE_ITEMS)),
+    };
     void tick().then(() => {
       // Where the view was thrown among what was not drawn, there is only now something to keep it at.
       if (this.#anchor === null) this.#mark();
       else this.#restore();
+      this.#settleSoon();
     });
   }
 
@@ -214,6 +223,10 @@ export class VirtualList<T extends Item> {
   #grown(): void {
     this.#restore();
     // What was drawn may be lower than was likely, and leave some of the view empty.
+    this.#settleSoon();
+  }
+
+  #settleSoon(): void {
     cancelAnimationFrame(this.#frame);
     this.#frame = requestAnimationFrame(() => this.settle());
   }
