@@ -8,7 +8,7 @@ import { manifest } from "./root.mjs";
 import { prepareBrowser, prepareBuild } from "./setup.mjs";
 import { buildUi } from "./ui.mjs";
 
-const INSTALL_DENY = ["cargo", ["install", "--locked", "--quiet", "cargo-deny@0.20.2"]];
+const INSTALL_DENY = ["cargo", ["install", "--debug", "--locked", "--quiet", "cargo-deny@0.20.2"]];
 
 const started = Date.now();
 prepareBuild();

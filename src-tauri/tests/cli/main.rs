@@ -436,6 +436,7 @@ fn a_rendered_prompt_cannot_speak_to_the_terminal() {
         .args(["--quiet", "--return", "--command"])
         .arg(format!("'{binary}' render --messages '{messages}'"))
         .arg("/dev/null")
+        .env("GOLDCREST_BUNDLED_MODEL", tiny_model())
         .stdin(Stdio::null())
         .output();
     let shown = stdout(shown.expect("script"));

@@ -52,6 +52,7 @@ fn typed(steps: &[(&str, &str)]) -> String {
         .args(script)
         .arg("/dev/null")
         .env("TERM", "xterm")
+        .env("GOLDCREST_BUNDLED_MODEL", tiny_model())
         .env_remove("GOLDCREST_DEVICE")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

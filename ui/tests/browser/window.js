@@ -140,7 +140,7 @@ export async function shot(stand, name, { act, ...view }) {
   return picture;
 }
 
-/** One browser for a test file, and a test on a page that loads the app anew, which must log no error. */
+/** One browser for a test file, and a test on a page that loads the app for it and must log no error. */
 export function scenes() {
   let stand;
   before(async () => (stand = await Stand.open()));

@@ -60,6 +60,28 @@ const CANDIDATES = {
   heading: "h1, h2, h3",
 };
 
+/**
+ * Finds the elements of a selector that are laid out and hold all of the words in any text that can name them. WebKit takes
+ * milliseconds to compute the name of one. Unlike WebDriver's "displayed", elements that appear on hover count.
+ */
+const CANDIDATES_NAMED = `
+  const [selector, words, inside] = arguments;
+  const own = (element) =>
+    [element.ariaLabel, element.title, element.alt, element.placeholder, element.value].join(" ");
+  const naming = (element) => {
+    const ids = element.getAttribute("aria-labelledby")?.split(" ") ?? [];
+    const labels = [...(element.labels ?? []), ...ids.map((id) => document.getElementById(id))];
+    return [element, ...labels]
+      .filter(Boolean)
+      .flatMap((each) => [own(each), each.textContent, ...[...each.querySelectorAll("*")].map(own)])
+      .join(" ");
+  };
+  return [...(inside ?? document).querySelectorAll(selector)].filter((element) => {
+    if (!element.getClientRects().length || getComputedStyle(element).visibility === "hidden") return false;
+    const text = words.length > 0 ? naming(element) : "";
+    return words.every((word) => text.includes(word));
+  });`;
+
 /** Creates a data folder that is removed after the test. */
 export function dataFolder(t) {
   const folder = mkdtempSync(join(tmpdir(), "goldcrest-window-"));
@@ -132,12 +154,10 @@ export class App {
   /** Elements with this role and an accessible name that equals or matches `name`. */
   async all(role, name, inside) {
     const found = [];
-    // Unlike WebDriver's "displayed": elements that appear on hover count, those without a layout
-    // do not.
     const candidates = await this.session.run(
-      `return [...(arguments[1] ?? document).querySelectorAll(arguments[0])].filter(
-         (element) => element.getClientRects().length && getComputedStyle(element).visibility !== "hidden")`,
+      CANDIDATES_NAMED,
       CANDIDATES[role],
+      typeof name === "string" ? name.split(" ") : [],
       inside ?? null,
     );
     for (const element of candidates) {
