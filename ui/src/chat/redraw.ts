@@ -39,7 +39,8 @@ type End = { node: Node; offset: number; characters: number | null };
 
 /** Preserves the selection in `element` across a change, as far as its text stays the same. */
 export function keepSelection(element: Element, change: () => void): void {
-  const selection = document.getSelection();
+  // Chromium lays the page out to tell what is selected.
+  const selection = element.hasChildNodes() ? document.getSelection() : null;
   if (!selection || selection.isCollapsed || !selection.containsNode(element, true)) {
     change();
     return;
