@@ -1,7 +1,7 @@
 /** Number of single-line items that are rendered first, and added per frame. */
 const STEP = 40;
 /** The same for pieces of text from `PieceReader`, which have thousands of characters. */
-export const PIECES_STEP = 8;
+export const PIECES_STEP = 4;
 
 /** Renders a long list gradually, a number of items per frame. */
 export class Gradual {
