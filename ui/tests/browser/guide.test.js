@@ -11,10 +11,10 @@ const search = (page) => help(page).getByRole("searchbox", { name: "Search the h
 scene("F1 lists the topics, finds one as it is typed, and Esc goes back", {}, async (page) => {
   await page.keyboard.press("F1");
   await topics(page).getByRole("heading", { name: "Chats" }).waitFor();
-  await search(page).fill("model");
+  await search(page).fill("open a model");
   assert.equal(await topics(page).getByRole("button").count(), 1);
   await page.keyboard.press("Enter");
-  await help(page).getByText("Of a model in several files, choose any part.").waitFor();
+  await help(page).getByText("Of a model in several files").waitFor();
   await search(page).fill("nothing of the kind");
   await help(page).getByText("Nothing was found. Try other words.").waitFor();
   await page.keyboard.press("Escape");

@@ -17,6 +17,10 @@ const out = join(tests, "out", "pictures");
 const pictures = {
   window: "window",
   "first-screen": "first-start",
+  help: "help",
+  "guide-answer": "guide-answer",
+  "small-model": "small-model",
+  repeated: "repeated",
   download: "download",
   models: "models-found",
   "context-menu": "menu-chat",

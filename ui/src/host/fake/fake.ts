@@ -475,6 +475,7 @@ export class FakeHost extends FakeOrderHost implements Host {
       guide: topic.id,
       createdAt: this.now(),
     });
+    this.#setWriting(chat, false);
     return this.reply(this.view(chat, after));
   }
 

@@ -45,6 +45,8 @@ export function write(
   const thoughts = words(rest.thinking);
   const answer = words(rest.text);
   const breakAt = /\b(fail|crash|limit)\b/.test(question) ? thoughts.length + 12 : Infinity;
+  /** Ends like an answer that repeats itself. */
+  const isLoop = /\bloop\b/.test(question);
   const { rate, readingMs, pauseAt } = stage;
   let begun = Date.now();
   let sent = 0;
@@ -65,6 +67,7 @@ export function write(
         tokens: sent,
         thinkingTokens: Math.min(sent, thoughts.length),
         thinkingCut,
+        repeated: isLoop,
         firstTokenMs: readingMs,
         tokensPerSecond: sent / Math.max(seconds, 0.05),
       },
@@ -126,7 +129,7 @@ export function write(
         const cause = "The device ran out of memory: 512 MB more are needed.";
         finish("failed", { code: "other", message: cause });
       } else finish(question.includes("limit") ? "limit" : "interrupted");
-    } else if (sent >= thoughts.length + answer.length) finish("done");
+    } else if (sent >= thoughts.length + answer.length) finish(isLoop ? "limit" : "done");
   };
 
   const timer = setInterval(step, FLUSH_MS);
