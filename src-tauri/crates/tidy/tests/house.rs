@@ -25,6 +25,7 @@ hold![
     arrows,
     colours_are_tokens,
     commands_are_granted,
+    comments_begin_with_a_noun_or_a_verb,
     exceptions_have_reasons,
     file_lengths,
     file_names,

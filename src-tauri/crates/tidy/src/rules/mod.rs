@@ -3,6 +3,7 @@
 mod arrows;
 mod capabilities;
 mod circles;
+mod comments;
 mod documents;
 mod names;
 mod rust;
@@ -14,6 +15,7 @@ mod words;
 pub use arrows::{arrows, lints_are_inherited, no_network_code};
 pub use capabilities::{commands_are_granted, window_is_restricted};
 pub use circles::no_circle_of_files;
+pub use comments::comments_begin_with_a_noun_or_a_verb;
 pub use documents::{licences, link_targets_exist, named_files_exist};
 pub use names::{file_lengths, file_names};
 pub use rust::{
