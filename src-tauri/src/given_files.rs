@@ -1,5 +1,7 @@
 //! Files that the desktop passes to the app: models as arguments, by a second start, by a drop or, on macOS, as an
 //! event; chats by a drop.
+//!
+//! At the start a given model replaces the last one, which is opened if the given one does not open.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -2,6 +2,9 @@
 //!
 //! A command is a closure that the owner runs. Results of slow work come back to it in the same way, so that its state
 //! is never locked.
+//!
+//! Facts about files are in `models.json` and unfinished downloads in `downloads.json`, not in the store: the owner
+//! writes both, and `goldcrest models` reads the facts without opening the chats.
 
 mod downloading;
 mod downloads;

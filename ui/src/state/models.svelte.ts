@@ -24,7 +24,10 @@ export type ModelOffer = {
   found: ModelEntry | null;
 };
 
-/** Models on this computer or available for download, and the page that lists them. */
+/**
+ * Models on this computer or available for download, and the page that lists them. The host owns
+ * the downloads: it sends the whole list when it changes, and progress in between.
+ */
 export class Models {
   list = $state.raw<ModelList | null>(null);
   /** True while the models page is open. */

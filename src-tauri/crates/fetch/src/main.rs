@@ -2,7 +2,8 @@
 //!
 //! It reads a request as a line of JSON from stdin, writes an event per line to stdout, and pauses at the line `pause`
 //! or at the end of stdin, which also comes when the parent dies. See [`download`] for both. The exit status is 0 if
-//! the file is complete and verified or the download was paused, and 1 otherwise.
+//! the file is complete and verified or the download was paused, and 1 otherwise. `tests/TRANSCRIPT.md` lists every
+//! case with its message.
 
 mod client;
 mod error;

@@ -1,4 +1,8 @@
 //! A download from the request to the verified file.
+//!
+//! The file gets its name only once the SHA-256 of all of it on the disk is right, whatever the server, the network or a
+//! crash did. The hash is that of the request or of the hub; without one nothing is downloaded. A partial file is
+//! removed only if its content is known to be wrong.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};

@@ -1,4 +1,8 @@
 //! Forecast of memory and speed of a model on this computer.
+//!
+//! Memory is estimated by the code that decides whether a model opens. The rate is the one that the file has reached, else
+//! it follows from the bytes per second that another model has read under the same settings, else from a share of the
+//! memory bandwidth.
 
 use engine::{ContextMemory, Footprint, LoadOptions};
 

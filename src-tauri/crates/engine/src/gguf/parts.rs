@@ -1,5 +1,6 @@
 //! Models in several files, as `gguf-split` of llama.cpp writes them: `NAME-00001-of-00003.gguf` and so on. The first
-//! file has the metadata; each has tensors of its own and `split.no`, `split.count` and `split.tensors.count`.
+//! file has the metadata; each has tensors of its own and `split.no`, `split.count` and `split.tensors.count`. A model is
+//! opened by any of its files: the others are found by their names, and have to match by their headers.
 
 use std::io;
 use std::path::{Path, PathBuf};
