@@ -1,6 +1,7 @@
 //! The thread that counts the usage of the context, beside the model: it waits for no answer and delays none.
 //!
-//! It caches the tokens of the branch that was counted last, so that one more word costs no more in a long chat.
+//! It caches the tokens of the branch that was counted last, so that one more word costs no more in a long chat. Over
+//! these counts the next answer's cut is chosen by the same code as for the answer itself ([`crate::fit`]).
 
 mod branch;
 mod request;

@@ -2,8 +2,8 @@
 //!
 //! [`Chat`] is the handle: each verb is a request to the *actor*, a thread that owns the [`Store`] and answers at once.
 //! The actor keeps the queue of answers and hands one job at a time to the *model thread*, which owns the [`ModelHost`]
-//! and reports its progress. There are no locks, and only three flags are shared: one cancels an answer, one ends its
-//! thinking, one ends idle work. A third thread counts the usage of the context.
+//! and reports its progress. The two share no data, only three flags: one cancels an answer, one ends its thinking, one
+//! ends idle work. A third thread counts the usage of the context by a [`PromptCounter`] of the open model.
 //!
 //! The model itself is behind [`ModelHost`]: this crate knows no engine, and tests script one.
 

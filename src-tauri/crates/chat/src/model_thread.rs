@@ -1,4 +1,7 @@
 //! The thread that owns the model: one job at a time, in the order in which the actor sends them.
+//!
+//! Between jobs it does idle work: it prefills a draft at once, and after a while makes titles and stores KV caches. The
+//! actor interrupts that when it submits a job; a title, and a draft that continues the one being prefilled, wait for it.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};

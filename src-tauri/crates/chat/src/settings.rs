@@ -1,4 +1,7 @@
 //! The user's settings: defaults, limits, and one stored row per key.
+//!
+//! A new setting also needs a name in [`names`] and an entry in the page's catalogue (`ui/src/settings/catalogue.ts`), from
+//! which its pages, its search and its resets are made.
 
 use std::ops::RangeInclusive;
 use std::path::Path;

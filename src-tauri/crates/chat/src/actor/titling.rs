@@ -1,4 +1,5 @@
-//! Titles made by the model.
+//! Titles made by the model. The request follows the conversation in memory and is then removed from its cache
+//! ([`generate_aside`](crate::model_host::ModelHost::generate_aside)), so that a title costs the chat no prefill.
 
 use inference::{GenerateParams, Sampling};
 use store::{ChatId, MessageId};

@@ -1,4 +1,4 @@
-//! Unloading of the model, and reopening it when it is needed.
+//! Unloading of the model, and reopening it when it is needed. If its file is gone by then, the bundled model answers.
 
 use std::time::Instant;
 

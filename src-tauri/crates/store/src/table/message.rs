@@ -1,7 +1,8 @@
 //! Messages: the tree of each chat.
 //!
-//! Nothing is overwritten: an edit or another answer is a sibling. `chat.leaf` is the end of the
-//! shown branch, and every message stores in `shown` which of its children was shown last, so that
+//! Nothing is overwritten: an edit or another answer is a sibling. Only continuing an answer
+//! changes a complete text, and undo restores the former one. `chat.leaf` is the end of the shown
+//! branch, and every message stores in `shown` which of its children was shown last, so that
 //! returning to a branch returns to its leaf.
 
 use inference::Role;
