@@ -1,4 +1,9 @@
 //! A sequence of tokens with the state of its KV cache, and the sequences parked in memory.
+//!
+//! The last bits of keys and values depend on the passes that computed them: decoding differs from prefill, and attention
+//! scales 16-bit integers by what a pass sees. Whatever is stored on the disk or read ahead must equal a cold run bit
+//! for bit. So only *canonical* positions are used for that: whole blocks, evaluated in whole chunks from the start on. A
+//! chat that goes on in memory uses its decoded positions.
 
 use crate::model::kv_cache::KvCache;
 

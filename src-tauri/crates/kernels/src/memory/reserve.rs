@@ -1,4 +1,5 @@
-//! Fallible allocation.
+//! Fallible allocation, for sizes that follow from a model, its context or a batch: out of memory is then an error of
+//! opening or of a pass, and the process survives.
 
 /// The system has no memory left for an allocation.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
