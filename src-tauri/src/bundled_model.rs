@@ -1,4 +1,5 @@
 //! Finds the small model that comes with the app. `npm run build` and `npm start` fetch it (`.scripts/bundled-model.mjs`).
+//! It is optional: if it cannot be fetched, the build goes on, and in the app the guide answers until a model is opened.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! The small file that names the data folder once it was moved.
+//! The small file that names the data folder once it was moved. It is not in the store, because that is in the folder.
 
 use std::fs;
 use std::io;

@@ -1,4 +1,7 @@
 //! Variables of the environment. A flag has precedence over them, and they over the settings.
+//!
+//! An invalid value ends a command with an error. The window starts all the same and shows the reason: it ignores a
+//! number, opens the last model in place of a wrong file, and opens no model on a wrong device.
 
 use std::ffi::OsString;
 use std::ops::RangeInclusive;

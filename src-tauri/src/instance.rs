@@ -1,5 +1,8 @@
 //! One app per data folder: a lock on a file there. On the session bus, if there is one, the app has a name by which a
 //! second start raises its window.
+//!
+//! The bus does not check the caller, because any program of the same user could write into the data folder, too. So a
+//! path that comes by it is only opened as a model; nothing is imported.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Write};

@@ -1,4 +1,5 @@
-//! Alternatives if the chosen data folder is gone: the next start uses another one.
+//! Alternatives if the chosen data folder is gone: the next start uses another one. Nothing begins in an empty folder
+//! unless the user chooses that: the chats are somewhere.
 
 use std::fs;
 use std::io;

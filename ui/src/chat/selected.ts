@@ -1,4 +1,7 @@
-/** Text and HTML of a selection, for the clipboard. */
+/**
+ * Text and HTML of a selection, for the clipboard. The primary selection and text dragged out of
+ * the window are WebKit's own: no event of the page precedes them.
+ */
 export type Copied = { text: string; html: string };
 
 /** Elements kept in copied HTML. Others are replaced by their content. */

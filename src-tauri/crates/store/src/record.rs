@@ -1,4 +1,5 @@
-//! Chats in the form in which they are exported and imported: with all messages, and without the ids of a database.
+//! Chats in the form in which they are exported and imported: with all messages except deleted ones, and without the ids
+//! of a database.
 
 use inference::Role;
 use serde::de::IgnoredAny;

@@ -1,4 +1,5 @@
-//! The application id, an empty database, and the check for foreign parts of a schema.
+//! The application id, an empty database, and the check for foreign parts of a schema: a trigger in a backup from
+//! somebody else would act on everything that is written after it is restored.
 
 use std::collections::BTreeSet;
 use std::path::Path;

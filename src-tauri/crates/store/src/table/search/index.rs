@@ -1,4 +1,6 @@
 //! The search indices, and the triggers that keep them in step with the tables.
+//!
+//! Clearing an index to build it again does not overwrite it: its words stay in free pages until those are used.
 
 use std::time::{Duration, Instant};
 
