@@ -1,8 +1,8 @@
 //! The programs whose exports are read, and the common parts of their chats. The head of each module lists the parts of
 //! its format that are read and those that are skipped.
 //!
-//! Whatever can be read is read: a message, chat or file that cannot is left out and reported. A list that
-//! ends in the middle is refused, because the user can download the file again.
+//! Whatever can be read is read: a message, chat or file that cannot is left out and reported. A list that ends in the
+//! middle is refused, because the user can download the file again.
 
 pub(crate) mod chatgpt;
 pub(crate) mod claude;

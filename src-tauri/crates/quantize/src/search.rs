@@ -3,7 +3,8 @@
 //! For given integers the best scale, or scale and minimum, is a linear regression with a closed form; for a given
 //! scale the best integers are the nearest ones. A few inverse scales around the one that maps the group's range onto
 //! the integers are tried, and from the best of them both steps alternate (Lloyd's algorithm) while the error falls.
-//! All weights of a group count alike: the search minimises the sum of squared errors.
+//! All weights of a group count alike: the search minimises the sum of squared errors. Weighting them by their size, as
+//! llama.cpp does, gave no better logits (`benches/record/README.md`).
 
 /// Number of partial sums, so that the compiler uses vectors for them.
 const LANES: usize = 8;
