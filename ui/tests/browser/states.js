@@ -1,6 +1,7 @@
 // States of the window whose appearance matters.
 import { openChat, orderScreens } from "./order-screens.js";
 import { dataScreens } from "./data-screens.js";
+import { guideScreens } from "./guide-screens.js";
 import { treeScreens } from "./tree-screens.js";
 import { answered, ask, button, chats, message, regenerate } from "./window.js";
 
@@ -68,40 +69,6 @@ export const screens = {
       await page.mouse.move(0, 0);
     },
   },
-  help: {
-    act: async (page) => {
-      await page.keyboard.press("F1");
-      const help = page.getByRole("dialog", { name: "Help", exact: true });
-      await help.getByRole("button", { name: "Delete a chat" }).click();
-    },
-  },
-  "guide-answer": {
-    scene: "bundledModel",
-    rate: 4000,
-    act: async (page) => {
-      await ask(page, "How do I delete a chat?");
-      await page.getByText("From the guide").waitFor();
-    },
-  },
-  "small-model": {
-    scene: "bundledModel",
-    rate: 4000,
-    act: async (page) => {
-      await page.evaluate(() => (window.stage.says = "The capital of France is Paris."));
-      await ask(page, "What is the capital of France?");
-      await page.getByText("A very small model wrote this.").waitFor();
-    },
-  },
-  repeated: {
-    scene: "bundledModel",
-    rate: 4000,
-    act: async (page) => {
-      const line = "Add up the numbers, and then go on with the next number.\n\n";
-      await page.evaluate((text) => (window.stage.says = text), line.repeat(5));
-      await ask(page, "Explain a loop");
-      await page.getByText("Stopped: it was repeating itself.").waitFor();
-    },
-  },
   interrupted: {
     rate: 4000,
     act: async (page) => {
@@ -136,6 +103,7 @@ export const screens = {
   },
   ...treeScreens,
   ...dataScreens,
+  ...guideScreens,
   editing: {
     act: async (page) => {
       await openChat(page, "A story about a small bird");
