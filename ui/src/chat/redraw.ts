@@ -39,7 +39,7 @@ type End = { node: Node; offset: number; characters: number | null };
 
 /** Preserves the selection in `element` across a change, as far as its text stays the same. */
 export function keepSelection(element: Element, change: () => void): void {
-  // Chromium lays the page out to tell what is selected.
+  // Chromium needs a layout to determine the selection.
   const selection = element.hasChildNodes() ? document.getSelection() : null;
   if (!selection || selection.isCollapsed || !selection.containsNode(element, true)) {
     change();

@@ -2,54 +2,61 @@ import { tick, untrack } from "svelte";
 import type { Attachment } from "svelte/attachments";
 import type { Follow } from "./follow.svelte";
 
-/** How far beyond the view items are drawn, at the least and in views. */
+/**
+ * Minimum distance from the viewport within which items are rendered, in pixels and in viewport
+ * heights.
+ */
 const MARGIN_PX = 800;
 const MARGIN_VIEWS = 1;
-/** As many items are drawn beyond the view in one frame, at each side, so that no task is long. */
+/**
+ * Maximum number of items beyond the viewport that are rendered per frame, at each end, so that no
+ * task is long.
+ */
 const MORE_ITEMS = 1;
-/** As many items as this between the two ends of a selection stay drawn. */
+/** Maximum number of selected items that stay rendered. */
 const MOST_SELECTED = 200;
 
 type Item = { readonly id: number };
 
-/** An item that is drawn, and the height of those left out before it. */
+/** A rendered item, and the height of the omitted items before it, in pixels. */
 export type Drawn<T extends Item> = { item: T; before: number };
 
-/** Where the view stands: how far below its upper edge an item begins. */
+/** Scroll position: an item, and its offset from the top edge of the viewport, in pixels. */
 export type Place = { id: number; offset: number };
 
-/** The same of an element. */
+/** Scroll position relative to an element. */
 type Anchor = { element: Element; offset: number };
 
 /**
- * Draws of a long list what is near the view, so that it costs the same however long it is. The last item is always
- * drawn, as is what has the focus, a selection or a claim of its own. What is left out is a gap of the height that it
- * had, or is likely to have; when it turns out otherwise, what is being read stays where it is.
+ * Virtualises a long list: only items near the viewport are rendered, so the cost does not depend
+ * on the length. The last item is always rendered, as are items with the focus or a selection, and
+ * pinned ones. Gaps replace the omitted items, with their last measured or estimated height. If an
+ * estimate was wrong, the visible content stays in place (scroll anchoring).
  */
 export class VirtualList<T extends Item> {
-  /** The end of the last item is further down. */
+  /** True while the end of the last item is below the viewport. */
   more = $state(false);
-  /** The item at the upper edge of the view. */
+  /** Item at the top edge of the viewport. */
   place: Place | null = null;
   #range = $state.raw({ from: 0, to: 0 });
   #kept = $state.raw<ReadonlySet<number>>(new Set());
   #heights = new Map<number, number>();
   #elements = new Map<Element, number>();
   #anchor: Anchor | null = null;
-  /** How far the view was scrolled when that was seen. */
+  /** Scroll position at which the anchor was set, in pixels. */
   #top = 0;
   #scroller: HTMLElement | undefined;
-  /** Of the list; 0 before it is in the page. */
+  /** Width of the list in pixels; 0 before it is mounted. */
   #width = $state(0);
   #sizes: ResizeObserver | undefined;
   #frame = 0;
 
   constructor(
     private readonly items: () => readonly T[],
-    /** The height that an item is likely to have, in pixels, in a list of this width. */
+    /** Returns the estimated height of an item in a list of this width, in pixels. */
     private readonly likely: (item: T, width: number) => number,
     private readonly follow: Follow,
-    /** A selector: what the view is kept at within an item. */
+    /** Selector of the elements within an item that may serve as the scroll anchor. */
     private readonly anchors: string,
   ) {}
 
@@ -71,14 +78,14 @@ export class VirtualList<T extends Item> {
     });
   });
 
-  /** For the element that scrolls. */
+  /** Attached to the scroller. */
   readonly attach: Attachment<HTMLElement> = (scroller) => {
     this.#scroller = scroller;
     untrack(() => (this.#width = scroller.clientWidth));
     const abort = new AbortController();
     const { signal } = abort;
     scroller.addEventListener("scroll", () => this.settle(), { signal, passive: true });
-    // The focus goes, too, while what had it is taken from the page, and nothing may change then.
+    // The focus also moves when its element is being removed, and no state may change then.
     const keep = (): void => queueMicrotask(() => this.#keep());
     for (const name of ["focusin", "focusout"]) scroller.addEventListener(name, keep, { signal });
     document.addEventListener("selectionchange", keep, { signal });
@@ -92,7 +99,7 @@ export class VirtualList<T extends Item> {
     };
   };
 
-  /** For the element of each item that is drawn. */
+  /** Attached to each rendered item. */
   item(id: number): Attachment<HTMLElement> {
     return (element) => {
       this.#sizes ??= new ResizeObserver(() => this.#grown());
@@ -105,7 +112,7 @@ export class VirtualList<T extends Item> {
     };
   }
 
-  /** Draws the end of the list, before anything is known of its height. */
+  /** Renders the end of the list, before any height is known. */
   showEnd(): void {
     untrack(() => {
       const items = this.items();
@@ -117,7 +124,7 @@ export class VirtualList<T extends Item> {
     });
   }
 
-  /** Draws an item, for the view to go there; its neighbours follow in frames of their own. */
+  /** Renders an item in order to scroll there. Its neighbours follow in later frames. */
   async show(id: number): Promise<void> {
     const at = untrack(() => this.items()).findIndex((item) => item.id === id);
     if (at < 0) return;
@@ -126,7 +133,7 @@ export class VirtualList<T extends Item> {
     await tick();
   }
 
-  /** Goes back to a place. */
+  /** Restores a scroll position. */
   async goTo({ id, offset }: Place): Promise<void> {
     await this.show(id);
     const scroller = this.#scroller;
@@ -137,7 +144,7 @@ export class VirtualList<T extends Item> {
     this.settle();
   }
 
-  /** Keeps the view where it now stands, and draws what is near it. */
+  /** Anchors the current scroll position, and renders the items near the viewport. */
   settle(): void {
     this.#mark();
     this.#look();
@@ -147,7 +154,7 @@ export class VirtualList<T extends Item> {
     return this.#heights.get(item.id) ?? this.likely(item, this.#width);
   }
 
-  /** Draws what is near the view: what is in it at once, and the rest in portions, one a frame. */
+  /** Renders the viewport at once, and the margin around it in portions, one per frame. */
   #look(): void {
     const scroller = this.#scroller;
     if (!scroller) return;
@@ -165,14 +172,14 @@ export class VirtualList<T extends Item> {
       to: Math.min(most.to, Math.max(view.to, kept.to + MORE_ITEMS)),
     };
     void tick().then(() => {
-      // Where the view was thrown among what was not drawn, there is only now something to keep it at.
+      // After a jump into omitted items there is no anchor until they are rendered.
       if (this.#anchor === null) this.#mark();
       else this.#restore();
       this.#settleSoon();
     });
   }
 
-  /** The items that stand between these two heights. */
+  /** Range of items between two heights. */
   #within(top: number, bottom: number): { from: number; to: number } {
     return untrack(() => {
       const items = this.items();
@@ -190,7 +197,7 @@ export class VirtualList<T extends Item> {
     });
   }
 
-  /** Remembers what stands at the upper edge of the view. */
+  /** Sets the anchor to the element at the top edge of the viewport. */
   #mark(): void {
     const scroller = this.#scroller;
     if (!scroller) return;
@@ -222,7 +229,7 @@ export class VirtualList<T extends Item> {
 
   #grown(): void {
     this.#restore();
-    // What was drawn may be lower than was likely, and leave some of the view empty.
+    // Rendered items may be lower than estimated, and leave part of the viewport empty.
     this.#settleSoon();
   }
 
@@ -231,11 +238,11 @@ export class VirtualList<T extends Item> {
     this.#frame = requestAnimationFrame(() => this.settle());
   }
 
-  /** Brings what is being read back to where it was. */
+  /** Scrolls so that the anchor is where it was. */
   #restore(): void {
     const scroller = this.#scroller;
     if (!scroller || this.follow.held || !this.#anchor?.element.isConnected) return;
-    // The reader has moved on, of which the event is still to come.
+    // The user has scrolled, but the event has not arrived.
     if (scroller.scrollTop !== this.#top) return;
     const { element, offset } = this.#anchor;
     const { top } = scroller.getBoundingClientRect();
@@ -244,7 +251,7 @@ export class VirtualList<T extends Item> {
     this.#top = scroller.scrollTop;
   }
 
-  /** In another width all has other heights, and the gaps with it. */
+  /** Discards all heights after a change of width. */
   #resized(): void {
     const width = this.#scroller?.clientWidth ?? 0;
     if (width === this.#width) {
@@ -255,14 +262,14 @@ export class VirtualList<T extends Item> {
     this.#heights.clear();
     this.#measure();
     this.#width = width;
-    // What is near the view is known again when it is back in its place.
+    // Heights near the viewport are known again after rendering.
     void tick().then(() => {
       this.#restore();
       this.settle();
     });
   }
 
-  /** Keeps drawn what has the focus or is selected: it would lose that. */
+  /** Keeps items rendered that have the focus or a selection, which they would lose otherwise. */
   #keep(): void {
     const scroller = this.#scroller;
     if (!scroller) return;
@@ -289,13 +296,13 @@ export class VirtualList<T extends Item> {
   }
 }
 
-/** The uppermost element of which something is below `top`. */
+/** The uppermost element that extends below `top`. */
 function uppermost(elements: Iterable<Element>, top: number): Element | undefined {
   let found: Element | undefined;
   let least = Infinity;
   for (const element of elements) {
     const rect = element.getBoundingClientRect();
-    // Of one in another the inner one comes later, and begins no higher.
+    // The inner of nested elements comes later and does not begin higher.
     if (rect.bottom <= top + 1 || rect.top > least) continue;
     found = element;
     least = rect.top;

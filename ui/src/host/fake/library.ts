@@ -14,7 +14,7 @@ import type {
 import { answerTo } from "./answers";
 import type { Revert } from "./undo";
 
-/** The chats and models that the scripted host starts with. */
+/** Initial chats and models of the scripted host. */
 
 const greedy: Sampling = {
   temperature: 0,
@@ -48,7 +48,7 @@ export const bundledModel: ModelInfo = {
   sampling: { withThinking: greedy, withoutThinking: greedy },
 };
 
-/** What a check of a sound model finds. */
+/** Result of a check of an intact model. */
 export const agreement: ModelCheck = {
   state: "done",
   report: {
@@ -78,7 +78,7 @@ export const big: ModelInfo = {
   fingerprint: "5ca1ab1e00000002",
 };
 
-/** A model of another format, whose file has a chat template of unknown text. */
+/** A model of another format, with an unknown chat template. */
 export const foreign: ModelInfo = {
   ...big,
   name: "SmolLM2-1.7B",
@@ -93,7 +93,7 @@ export const ready = (model: ModelInfo): ModelView => ({
   error: null,
 });
 
-/** What the host says of a model before it is open: its name by the file, and nothing else. */
+/** Facts about a model before it is open: a name derived from its file. */
 export function unopened({ name, file, bundledModel }: ModelInfo): UnopenedModel {
   const stem = file
     ?.split("/")
@@ -107,7 +107,7 @@ export const loading = (model: ModelInfo, progress: number): ModelView => ({
   error: null,
 });
 
-/** On the CPU, because the driver crashed in the check of the GPU. */
+/** On the CPU, because the driver crashed during the GPU check. */
 export const rejectedGpu: ModelInfo = {
   ...big,
   device: {
@@ -140,7 +140,7 @@ export const noDraft = (): Draft => ({ text: "", pastes: [], queue: [] });
 export type FakeChat = {
   summary: ChatSummary;
   messages: Message[];
-  /** The last message of the shown branch. */
+  /** Last message of the visible branch. */
   leaf: number | null;
   draft: Draft;
 };
@@ -148,14 +148,17 @@ export type FakeChat = {
 const HOUR = 3600;
 const DAY = 24 * HOUR;
 
-/** When something of this age was, on the day that it would have been at a day's end: at any hour two hours ago is today. */
+/**
+ * Time of an event of this age in seconds, scaled as if now were the end of the day: two hours ago
+ * is today at any hour.
+ */
 function timeOf(age: number, now: number): number {
   const midnight = new Date(now * 1000).setHours(0, 0, 0, 0) / 1000;
   const sinceMidnight = (now - midnight) * (1 - (age % DAY) / DAY);
   return Math.floor(midnight - Math.floor(age / DAY) * DAY + sinceMidnight);
 }
 
-/** Title, age in seconds, and the questions asked. */
+/** Title, age in seconds, and questions. */
 const shelf: [string, number, string[]][] = [
   [
     "How does compound interest work?",
@@ -184,16 +187,16 @@ const shelf: [string, number, string[]][] = [
   ["Notes for the talk on bird migration", 41 * DAY, ["Outline a talk on bird migration"]],
 ];
 
-/** A message that was deleted, with all that went with it. */
+/** A deleted message with its descendants. */
 export type FakeDeletion = { chat: FakeChat; message: Message; removed: Message[]; at: number };
 
 export class Library {
   chats = new Map<number, FakeChat>();
-  /** What was deleted, that deleted last first; some of it may be back. */
+  /** Deletions, most recent first, including restored ones. */
   deleted: FakeDeletion[] = [];
   #next = 1;
 
-  /** `exchanges`: of every chat; `longest`: of the newest one. */
+  /** `exchanges`: per chat; `longest`: of the newest one. */
   constructor(now: number, filled: boolean, exchanges = 1, longest = exchanges) {
     if (!filled) return;
     for (const [title, age, questions] of [...shelf].reverse()) {
@@ -220,7 +223,7 @@ export class Library {
     return this.#next++;
   }
 
-  /** `from`: where the ids of temporary chats begin, for one of them. */
+  /** `from`: first id of temporary chats, to create one. */
   create(title: string, at: number, from = 0): FakeChat {
     const chat: FakeChat = {
       summary: {
@@ -249,7 +252,7 @@ export class Library {
     for (let n = 1; n <= count; n++) this.create(`Chat ${n}`, 1_700_000_000 - n);
   }
 
-  /** Adds a message below the shown branch, or below `parent`, and shows it. */
+  /** Adds a message to the visible branch, or below `parent`, and shows it. */
   add(chat: FakeChat, role: Message["role"], fields: Partial<Message>): Message {
     const message: Message = {
       id: this.id(),
@@ -284,7 +287,7 @@ export class Library {
     return undefined;
   }
 
-  /** The shown branch, root first. */
+  /** Visible branch, root first. */
   branch(chat: FakeChat): Message[] {
     const byId = new Map(chat.messages.map((message) => [message.id, message]));
     const siblings = new Map<string, number[]>();
@@ -301,14 +304,14 @@ export class Library {
       .map((message) => ({ ...message, siblings: [...(siblings.get(place(message)) ?? [])] }));
   }
 
-  /** A message with all that follows it. */
+  /** Ids of a message and its descendants. */
   below(chat: FakeChat, message: number): Set<number> {
     const ids = new Set([message]);
     for (const { id, parent } of chat.messages) if (ids.has(parent ?? 0)) ids.add(id);
     return ids;
   }
 
-  /** Gives a chat other messages; returns how that is taken back. */
+  /** Replaces the messages of a chat. Returns the function that reverts this. */
   setTree(chat: FakeChat, messages: Message[], leaf: number | null): Revert {
     const before = [chat.messages, chat.leaf] as const;
     chat.messages = messages;
@@ -316,7 +319,7 @@ export class Library {
     return () => this.setTree(chat, ...before);
   }
 
-  /** Removes a message with what follows it; another version is shown, or what comes before it. */
+  /** Removes a message and its descendants. Shows another version, or else the message before. */
   remove(chat: FakeChat, message: Message, at: number): Revert {
     const gone = this.below(chat, message.id);
     const removed = chat.messages.filter(({ id }) => gone.has(id));
@@ -332,7 +335,7 @@ export class Library {
     return revert;
   }
 
-  /** Brings back what `remove` removed, and shows it. */
+  /** Restores the messages deleted by `remove`, and shows them. */
   putBack({ chat, message, removed }: FakeDeletion): Revert {
     const all = [...chat.messages, ...removed].sort((one, other) => one.id - other.id);
     const revert = this.setTree(chat, all, message.id);
@@ -340,7 +343,7 @@ export class Library {
     return revert;
   }
 
-  /** The newest leaf below `message`. */
+  /** Newest leaf below `message`. */
   leafBelow(chat: FakeChat, message: number): number {
     const child = chat.messages.findLast((each) => each.parent === message);
     return child ? this.leafBelow(chat, child.id) : message;
@@ -362,7 +365,7 @@ export const copies: DatabaseCopy[] = [
   },
 ];
 
-/** What a restore has left. */
+/** Database set aside by a restore. */
 export const setAside: DatabaseCopy = {
   ...copy,
   name: "goldcrest-set-aside-2026-11-19.db",
@@ -372,7 +375,7 @@ export const setAside: DatabaseCopy = {
   chats: 10,
 };
 
-/** A start that failed because the database is damaged, as of a machine with some copies. */
+/** A failed start with a damaged database, on a machine with some backups. */
 export const damaged: StartProblem = {
   kind: "damaged",
   message:
@@ -383,7 +386,7 @@ export const damaged: StartProblem = {
   opens: false,
 };
 
-/** A start at which there was no database, but copies of one. */
+/** A failed start with a missing database, but with backups. */
 export const missing: StartProblem = {
   ...damaged,
   kind: "missing",

@@ -45,7 +45,7 @@ export function write(
   const thoughts = words(rest.thinking);
   const answer = words(rest.text);
   const breakAt = /\b(fail|crash|limit)\b/.test(question) ? thoughts.length + 12 : Infinity;
-  /** Ends like an answer that repeats itself. */
+  /** True if the answer ends as if it repeated itself. */
   const isLoop = /\bloop\b/.test(question);
   const { rate, readingMs, pauseAt } = stage;
   let begun = Date.now();
