@@ -1,4 +1,4 @@
-// Find in the open chat: what it finds, where it leads, and what it costs.
+// Find in the open chat: matches, navigation and cost.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { pageTasks } from "./responsive.js";
@@ -27,11 +27,11 @@ async function find(page, query, expected) {
   if (expected) await soon(async () => assert.equal(await words(page), expected));
 }
 
-/** The texts that carry one of the marks. */
+/** Text of all ranges in a highlight. */
 const marked = (page, name) =>
   page.evaluate((name) => [...(CSS.highlights.get(name) ?? [])].map(String), name);
 
-/** Whether the current match can be seen, in the log and in what scrolls to the side. */
+/** Returns true if the current match is visible in the log and in its horizontal scroller. */
 const inView = (page) =>
   page.evaluate(() => {
     const [current] = CSS.highlights.get("current-match") ?? [];
@@ -56,14 +56,14 @@ const seen = (page, text) =>
     assert(await inView(page), `${text} is in view`);
   });
 
-/** The number of the message that has the current match. */
+/** Number of the message with the current match. */
 const messageOfMatch = (page) =>
   page.evaluate(() => {
     const [current] = CSS.highlights.get("current-match") ?? [];
     return Number(current?.startContainer.parentElement.closest("article").ariaPosInSet);
   });
 
-/** Gives the newest chat these messages, questions and answers in turn. */
+/** Sets the messages of the newest chat, alternately questions and answers. */
 const fill = (page, ...texts) =>
   page.evaluate((texts) => {
     const [chat] = [...window.stage.library.chats.values()].slice(-1);
@@ -299,11 +299,12 @@ scene("a word deep in a long answer is found, and its neighbours are marked", {}
 });
 
 test("a search through 10,000 messages takes no longer tasks than one through 200", async (t) => {
-  // What drawing one place costs on this machine, which differs by a factor of three.
+  // Cost of rendering one message on this machine. Machines differ by a factor of three.
   const short = Math.max(...(await searchChat(t, 200)));
   let long = await searchChat(t, 10_000);
   const bound = 1.25 * short + 10;
-  // Other test files run beside, in the same caches: what a search itself costs, it costs each time.
+  // Other test files share the caches. The minimum of several runs is the cost of the search
+  // itself.
   if (Math.max(...long) >= bound) {
     const again = await searchChat(t, 10_000);
     long = long.map((each, at) => Math.min(each, again[at]));
@@ -311,12 +312,15 @@ test("a search through 10,000 messages takes no longer tasks than one through 20
   assert(Math.max(...long) < bound, `${long.join(", ")} ms; ${short} ms in a short chat`);
 });
 
-/** Searches a chat for several things; returns the processor time of the longest task of each, in milliseconds. */
+/**
+ * Runs several searches in a chat. Returns the longest task of each, in milliseconds of processor
+ * time.
+ */
 async function searchChat(t, messages) {
   const tasks = [];
   const page = await stand.page({ messages });
   const needle = 2 * Math.floor(messages / 4) + 1;
-  // Each message differs: 1 MB of them in 10,000.
+  // All messages differ: 1 MB in 10,000 of them.
   const size = await page.evaluate((needle) => {
     const [chat] = [...window.stage.library.chats.values()].slice(-1);
     let sum = 0;
@@ -382,7 +386,10 @@ async function searchChat(t, messages) {
   return tasks;
 }
 
-/** Milliseconds of processor time while an answer is written for some seconds, with the bar open. */
+/**
+ * Processor time in milliseconds while an answer is being written for some seconds, with the find
+ * bar open or closed.
+ */
 async function costOfWriting(messages, isOpen) {
   const page = await stand.page({ messages, rate: 100 });
   await open(page);
@@ -391,11 +398,11 @@ async function costOfWriting(messages, isOpen) {
   await log(page).getByText("crosses the North Sea").last().waitFor();
   if (isOpen) {
     await find(page, "the");
-    // The search itself is over.
+    // Waits until the search is complete.
     await soon(async () => assert.match(await words(page), / of [\d,]+$/));
   }
   await page.waitForTimeout(2000);
-  // The least of three: whatever else the machine does only adds.
+  // Minimum of three runs, since other load only adds to the time.
   const sums = [];
   for (let window = 0; window < 3; window++)
     sums.push((await pageTasks(stand, page, () => page.waitForTimeout(3000))).sum);

@@ -1,4 +1,4 @@
-// Chats of hundreds and thousands of messages: what they cost, and that nothing in them is out of reach.
+// Chats of hundreds and thousands of messages: their cost, and that every message can be reached.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { pageTasks } from "./responsive.js";
@@ -8,15 +8,15 @@ let stand;
 before(async () => (stand = await Stand.open()));
 after(() => stand.close());
 
-/** What a key may cost, in milliseconds of processor time: a frame of a screen that draws 60 a second. */
+/** Limit for a key, in milliseconds of processor time: one frame at 60 Hz. */
 const KEY_MS = 16;
-/** A single one, where a busy machine stands still for a moment. */
+/** Limit for a single key, since a busy machine may stall for a moment. */
 const LONGEST_KEY_MS = 50;
 const KEYS = 20;
 
 const LONG = "How does compound interest work?";
 
-/** Opens the newest chat, which has this many messages. */
+/** Opens the newest chat, with this many messages. */
 async function open(messages, view) {
   const page = await stand.page({ messages, ...view });
   await chats(page).getByText(LONG).click();
@@ -29,13 +29,13 @@ async function close(page) {
   await page.context().close();
 }
 
-/** Numbers of the messages that are in the page. */
+/** Numbers of the rendered messages. */
 const drawn = (page) =>
   page.evaluate(() =>
     [...document.querySelectorAll("[role=log] article")].map((each) => Number(each.ariaPosInSet)),
   );
 
-/** The number of the first message that is in view. */
+/** Number of the first message in the viewport. */
 const inView = (page) =>
   page.evaluate(() => {
     const { top } = document.querySelector("[role=log]").getBoundingClientRect();
@@ -44,7 +44,7 @@ const inView = (page) =>
     return Number(first?.ariaPosInSet);
   });
 
-/** As by the scroll bar; without a sign of the reader a move is held to be WebKit's own. */
+/** Scrolls as a user would: without an input event, the scroll would be attributed to WebKit. */
 const scrollTo = (page, share) =>
   page.evaluate((share) => {
     const log = document.querySelector("[role=log]");

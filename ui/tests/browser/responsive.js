@@ -1,10 +1,10 @@
-// Answers as a model writes them that repeats itself, and how long the page stands still over them.
+// Repetitive answers, as a model in a loop writes them, and the time for which they block the page.
 
 const long = (text, length) => text.repeat(Math.ceil(length / text.length)).slice(0, length);
 
 const MEGABYTE = 1_000_000;
 
-/** What the answers hold; a name, and the text. */
+/** Texts of the answers, by name. */
 export const floods = {
   word: long("goldcrest ", MEGABYTE),
   letter: long("a", MEGABYTE),
@@ -16,7 +16,7 @@ export const floods = {
   formula: long("$x$ ", MEGABYTE),
 };
 
-/** The fences of 200 KB: in ordinary code, and in what the grammar is slowest at. */
+/** Fences of 200 KB: ordinary code, and the slowest input for each grammar. */
 export const fences = {
   "markdown [a](": "```markdown\n" + long("[a](", 200_000),
   "java $a": "```java\n" + long("$a", 200_000),
@@ -30,8 +30,8 @@ export const fences = {
 };
 
 /**
- * The processor time in milliseconds of the page thread's longest task while `act` runs, and of all of
- * them. Other work of the machine makes a task longer but does not make it cost more.
+ * Measures tasks of the page's main thread while `act` runs: the processor time of the longest and
+ * of all, in milliseconds. Unlike elapsed time, it does not depend on other load.
  */
 export async function pageTasks(stand, page, act) {
   await stand.browser.startTracing(page, { categories: ["toplevel", "__metadata"] });
@@ -53,7 +53,7 @@ export async function pageTasks(stand, page, act) {
   };
 }
 
-/** Waits until an answer is there and nothing is being written, without a look at what it holds. */
+/** Waits until the answer is complete, without reading its content. */
 export function answeredLong(page) {
   return page.waitForFunction(
     () => document.querySelector(".answer") && !document.querySelector("[aria-label=Stop]"),

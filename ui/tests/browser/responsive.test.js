@@ -7,10 +7,13 @@ let stand;
 before(async () => (stand = await Stand.open()));
 after(() => stand.close());
 
-/** What the page's longest task may cost, in milliseconds of processor time. A frozen page costs seconds. */
+/**
+ * Limit for the page's longest task, in milliseconds of processor time. A frozen page takes
+ * seconds.
+ */
 const MOST_MS = 200;
 
-/** Sends, with `text` as the answer to come, and gives what that costs the page. */
+/** Sends a message that is answered with `text`, and returns the cost for the page. */
 async function flood(page, text) {
   await page.evaluate((text) => (window.stage.says = text), text);
   return pageTasks(stand, page, async () => {
@@ -32,7 +35,10 @@ const cases = [
   ["a row of a table", floods["table row"].slice(0, 150_000)],
 ];
 
-/** A test of processor time. Runs once more if it fails: what a virtual machine takes away counts as used. */
+/**
+ * Registers a test of processor time, which is retried once: time stolen from a virtual machine
+ * counts as used.
+ */
 function timed(name, run) {
   test(name, async (t) => {
     try {
@@ -52,7 +58,7 @@ timed("the window does not stand still over a question of a megabyte", async () 
   await page.getByRole("button", { name: "Send", exact: true }).click();
   const all = page.getByRole("button", { name: "Show all" });
   await all.waitFor();
-  // The scripted host takes as long to count the words.
+  // The scripted host also takes long, to count the words.
   await answered(page);
   const shown = await pageTasks(stand, page, async () => {
     await all.evaluate((button) => button.click());
@@ -136,7 +142,7 @@ test("a very long line of code has colours at its beginning, and the next line h
   await page.context().close();
 });
 
-/** Says `text` at once, to which nothing is to be written any more. */
+/** Sends a message that is answered with `text`, and waits for the whole answer. */
 async function said(page, text) {
   await page.getByRole("button", { name: "Thinking", exact: true }).click();
   await page.evaluate((text) => (window.stage.says = text), text);
@@ -157,7 +163,7 @@ test("a long table is one table with one head, as it comes and when it is opened
         heads: count("th"),
         inOrder: cells.every((cell, at) => cell.textContent === String(at)),
         rows: cells.length,
-        // Columns are as wide in all rows.
+        // Columns have the same width in all rows.
         widths: new Set(cells.map((cell) => cell.getBoundingClientRect().width)).size,
       };
     });
@@ -182,7 +188,7 @@ test("what is far from the view is not laid out, in a long answer and in long co
     await said(page, text);
     const laidOut = () =>
       page.evaluate((parts) => {
-        // Only elements can be asked, and code that took too long has none.
+        // Only elements can be queried, and code whose highlighting timed out has none.
         const all = [...document.querySelectorAll(parts)].filter((part) => part.firstElementChild);
         const laid = all.filter((part) =>
           part.firstElementChild.checkVisibility({ contentVisibilityAuto: true }),

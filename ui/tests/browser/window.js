@@ -1,4 +1,4 @@
-// The built UI with the scripted host, in Chromium, under the policy that the app ships with.
+// The built UI with the scripted host, in Chromium, under the content security policy of the app.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -12,10 +12,10 @@ import { findBrowser } from "../../../.scripts/browser.mjs";
 const ui = join(dirname(fileURLToPath(import.meta.url)), "..", "..");
 const configuration = join(ui, "..", "src-tauri", "tauri.conf.json");
 
-/** How long to wait for what should come; a busy machine may stand still for seconds. */
+/** Timeout for an expected condition. A busy machine may stall for seconds. */
 const TIMEOUT_MS = 20_000;
 
-/** The app's own content security policy, as the header that a server sends. */
+/** The app's content security policy, as an HTTP header. */
 function policy() {
   const { csp } = JSON.parse(readFileSync(configuration, "utf8")).app.security;
   return Object.entries(csp)
@@ -24,8 +24,8 @@ function policy() {
 }
 
 /**
- * Has what passes by itself stay until `pass`: notices (src/state/notices.svelte.ts), and the word that something is copied.
- * On a busy machine its time may be over before a test looks.
+ * Holds transient elements until `pass`: notices (src/state/notices.svelte.ts), and the "copied"
+ * label. On a busy machine they might disappear before a test sees them.
  */
 function holdPassing() {
   const { setTimeout } = window;
@@ -34,14 +34,17 @@ function holdPassing() {
     [8000, 1600].includes(ms) ? window.passing.push(act) : setTimeout(act, ms, ...given);
 }
 
-/** Has what is on the page for a while pass. */
+/** Removes the transient elements on the page. */
 export function pass(page) {
   return page.evaluate(() => window.passing.splice(0).forEach((act) => act()));
 }
 
-/** A browser and a server for as long as a test file runs. */
+/** A browser and a server for the duration of a test file. */
 export class Stand {
-  /** Pages of scenes that have passed, by the options of their contexts. The app loads in them four times as fast. */
+  /**
+   * Idle pages for reuse, by the options of their contexts. The app loads four times as fast in
+   * them.
+   */
   #idle = new Map();
 
   static async open() {
@@ -52,7 +55,7 @@ export class Stand {
       preview: { port: 0, host: "127.0.0.1", headers: { "Content-Security-Policy": policy() } },
     });
     const browser = await chromium.launch({
-      // Without one of the system's: playwright's own.
+      // Playwright's own if the system has none.
       executablePath: findBrowser(),
       args: ["--no-sandbox", "--force-color-profile=srgb"],
     });
@@ -64,23 +67,23 @@ export class Stand {
     this.browser = browser;
   }
 
-  /** Opens the window on a scene of the scripted host; `faults` gathers what the page complains of. */
+  /** Opens the window on a scene of the scripted host. `faults` collects the errors of the page. */
   async page({
     scene = "usual",
     rate = 400,
     reading = 60,
     pause = 0,
-    /** Messages of the newest chat; 0: as many as the scene has. */
+    /** Messages of the newest chat; 0: as in the scene. */
     messages = 0,
     /** Chats besides those of the scene. */
     more = 0,
-    /** Tokens of context; 0: as many as the scene's model has. */
+    /** Context length in tokens; 0: as in the scene. */
     context: contextLength = 0,
-    /** What is there once the page is. */
+    /** Element that appears once the page is ready. */
     first = ["textbox", { name: "Message" }],
     width = 1100,
     height = 720,
-    /** The time at which the page opens; that of this machine where none is given. */
+    /** Simulated time at which the page opens; by default, the real time. */
     now,
     ...rest
   } = {}) {
@@ -114,7 +117,7 @@ export class Stand {
     return page;
   }
 
-  /** Takes a page back for the next scene, with no app, no permissions, and no pointer over it. */
+  /** Returns a page for the next scene, without the app, permissions or a pointer over it. */
   async release(page) {
     await page.goto("about:blank");
     await page.context().clearPermissions();
@@ -129,7 +132,7 @@ export class Stand {
   }
 }
 
-/** A picture of a state: what `act` has made of a page. */
+/** Takes a picture of a page after `act`. */
 export async function shot(stand, name, { act, ...view }) {
   const page = await stand.page(view);
   await act?.(page);
@@ -140,7 +143,9 @@ export async function shot(stand, name, { act, ...view }) {
   return picture;
 }
 
-/** One browser for a test file, and a test on a page that loads the app for it and must log no error. */
+/**
+ * Shares one browser in a test file. Each test loads the app in a page, which must log no error.
+ */
 export function scenes() {
   let stand;
   before(async () => (stand = await Stand.open()));
@@ -159,7 +164,7 @@ export const message = (page) => page.getByRole("textbox", { name: "Message", ex
 export const log = (page) => page.getByRole("log", { name: "Conversation" });
 export const chats = (page) => page.getByRole("list", { name: "Chats", exact: true });
 
-/** The requests that the page has sent to the host, by their name. */
+/** Requests of these names that the page has sent to the host. */
 export function calls(page, ...names) {
   return page.evaluate(
     (names) => window.stage.calls.filter(([name]) => names.includes(name)),
@@ -167,15 +172,15 @@ export function calls(page, ...names) {
   );
 }
 
-/** A question whose answer goes on for minutes, so that there is time to do something meanwhile. */
+/** A question whose answer takes minutes, so that a test can act meanwhile. */
 export const ENDLESS = "A long answer of 20000 tokens";
 
-/** Lets what waits because of `pause` go on. */
+/** Resumes an answer that waits because of `pause`. */
 export function resume(page) {
   return page.evaluate(() => window.stage.resume());
 }
 
-/** Waits until `look` finds what it asserts; where that never comes, its own error says what was there. */
+/** Retries `look` until its assertions hold. On a timeout, throws its last error. */
 export async function soon(look) {
   const end = Date.now() + TIMEOUT_MS;
   for (;;) {
@@ -193,13 +198,13 @@ export async function ask(page, text) {
   await page.getByRole("button", { name: "Send" }).click();
 }
 
-/** Answers the last question once more. */
+/** Regenerates the last answer. */
 export async function regenerate(page, how = "Regenerate") {
   await button(page, "Regenerate").last().click();
   await page.getByRole("menuitem", { name: how, exact: true }).click();
 }
 
-/** Waits until nothing is being written. */
+/** Waits until no answer is being written. */
 export async function answered(page) {
   await page.getByRole("button", { name: "Send" }).waitFor({ timeout: 30_000 });
 }

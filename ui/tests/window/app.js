@@ -61,8 +61,9 @@ const CANDIDATES = {
 };
 
 /**
- * Finds the elements of a selector that are laid out and hold all of the words in any text that can name them. WebKit takes
- * milliseconds to compute the name of one. Unlike WebDriver's "displayed", elements that appear on hover count.
+ * Script that finds the elements of a selector that have a layout and whose naming texts contain
+ * all words. This filter is cheap, while WebKit takes milliseconds to compute an accessible name.
+ * Unlike WebDriver's "displayed", elements that appear on hover count.
  */
 const CANDIDATES_NAMED = `
   const [selector, words, inside] = arguments;
