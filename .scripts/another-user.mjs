@@ -1,5 +1,5 @@
-// Another user's machine, as far as one process can tell: CI runs as root in a plain environment, which hides what fails
-// for everybody else.
+// Simulates another user's machine within one process: CI runs as root in a plain environment,
+// which hides failures that only others see.
 import { spawnSync } from "node:child_process";
 import { chmodSync, chownSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -9,8 +9,9 @@ import { join } from "node:path";
 const NOBODY = 65534;
 
 /**
- * Arguments for cargo that run each program unprivileged, with folders whose names have spaces, a strict umask, another
- * language and time zone, and proxies that do not answer. Empty where this user cannot become another one.
+ * Arguments for cargo that run each program unprivileged, with spaces in folder names, a strict
+ * umask, another language and time zone, and proxies that do not answer. Empty if this user cannot
+ * switch to another one.
  */
 export function asAnotherUser() {
   const drop = [

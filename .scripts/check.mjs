@@ -1,4 +1,4 @@
-// npm run check: static checks.  Every check runs, whether or not those before it passed.
+// npm run check: static checks. Every check runs, regardless of failures of earlier ones.
 import { existsSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
@@ -28,7 +28,7 @@ const checks = {
 const parts = new Parts();
 for (const [title, step] of Object.entries(checks))
   await parts.run(title, [step], { count: oneCount });
-// It takes longer to build than all the checks together, so it is installed unasked on CI's machine only.
+// It takes longer to build than all checks together, so only CI installs it.
 if (succeeds("cargo", ["deny", "--version"]))
   await parts.run("cargo-deny", cargoDeny(), { count: oneCount });
 else if (process.env.CI)
@@ -45,7 +45,10 @@ else {
 }
 parts.close(started);
 
-/** Licences, bans and sources of all dependencies; advisories where a copy of them is at hand, which is not renewed. */
+/**
+ * Checks licences, bans and sources of all dependencies. Checks advisories only against an existing
+ * local copy, which is not updated.
+ */
 function cargoDeny() {
   const deny = (mode, ...checks) => [
     "cargo",

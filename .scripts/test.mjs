@@ -1,5 +1,5 @@
-// npm test: sets the machine up and runs every test there is.  A part that fails fails the whole, but the
-// parts after it still run.  `npm test -- rust window` runs these parts alone.
+// npm test: prepares the machine and runs all tests. If a part fails, the others still run, and the
+// whole fails. `npm test -- rust window` runs only these parts.
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { asAnotherUser } from "./another-user.mjs";
@@ -25,20 +25,21 @@ const cargo = (command, ...args) => [
 const env = {
   ...process.env,
   CHROMIUM: chromium,
-  // The very binary that cargo makes for the Rust tests: one build serves both.
+  // The same binary that cargo builds for the Rust tests, so that one build serves both.
   GOLDCREST_BINARY: app,
 };
 
 const onSoftwareVulkan = hasSoftwareVulkan();
-// Software Vulkan always shows a device, so a test that finds none has failed.
+// Software Vulkan always provides a device, so a test that finds none fails.
 const needGpu = onSoftwareVulkan ? { GOLDCREST_NEED_GPU: "1" } : {};
 
-/** The GPU's tests with Mesa's software Vulkan set to this many lanes per subgroup. */
+/** GPU tests on Mesa's software Vulkan with this many lanes per subgroup. */
 const gpu = (lanes) => ({
   title: `GPU, ${lanes} lanes a subgroup`,
   problem: onSoftwareVulkan ? undefined : "only Mesa's software Vulkan can be made so wide",
   runner: "cargo",
-  // The whole workspace, because cargo builds what a part of it needs with other features, once more.
+  // The whole workspace, since for a part of it cargo would build dependencies again with other
+  // features.
   steps: [cargo("test", "--no-fail-fast", "--tests", "--", "--nocapture", "gpu", "session::")],
   env: { LP_NATIVE_VECTOR_WIDTH: `${32 * lanes}`, ...needGpu },
 });
@@ -69,9 +70,9 @@ const all = {
     title: "Rust, without a Vulkan driver",
     runner: "cargo",
     problem: process.platform === "linux" ? undefined : "only Linux lets a driver be hidden so",
-    // In CI these are run by root, who alone mounts disks.
+    // CI runs these as root, the only user who can mount disks.
     steps: [cargo("test", "--no-fail-fast", "--tests", "--", "gpu", "device", "crowded", "disk")],
-    // The first is read by today's loaders, the second by those of before 2022.
+    // Variable of current loaders, and that of loaders before 2022.
     env: { VK_DRIVER_FILES: "/dev/null", VK_ICD_FILENAMES: "/dev/null" },
   },
   again: {
@@ -83,7 +84,7 @@ const all = {
     ],
   },
   arm: { title: "Kernels for aarch64", runner: "parts", steps: [npm("test:arm")] },
-  // The part "Rust" has 8 lanes, Mesa's default on every processor with AVX.
+  // Mesa's default is 8 lanes on every CPU with AVX, which the part "Rust" covers.
   gpu4: gpu(4),
   gpu16: gpu(16),
   window: {
@@ -101,10 +102,10 @@ const all = {
   },
   check: { title: "Checks", runner: "parts", steps: [npm("check")] },
 };
-// The checks need clippy and rustfmt, which not every user has, and judge how the code is written, not what
-// the app does. What is for another processor does not tell whether the app works on this one.
-// Without a driver the tests run once more, there as another user; one machine shows both for all.
-// The release build is a second one of everything, so it is tested when it is asked for.
+// The checks need clippy and rustfmt, which not every user has, and judge style, not behaviour.
+// Tests for another architecture do not show if the app works on this one. The tests without a
+// driver run again; one machine covers this for all. A release build compiles everything again, so
+// it is tested only on request.
 const CI_ONLY = ["bare", "arm", "check"];
 const usual = Object.keys(all).filter(
   (name) => name !== "release" && (process.env.CI || !CI_ONLY.includes(name)),
@@ -115,7 +116,7 @@ for (const name of chosen)
 
 const parts = new Parts();
 for (const { title, runner, steps, env: more, problem } of chosen.map((name) => all[name])) {
-  // Where this script may install everything, what it could not install is a failure.
+  // A missing dependency is a failure where this script may install everything.
   if (problem && process.env.CI && process.platform === "linux") fail(`${title}: ${problem}`);
   if (problem) parts.skip(title, problem);
   else await parts.run(title, steps, { env: { ...env, ...more }, count: countsOf(runner) });
