@@ -9,9 +9,9 @@ import { join } from "node:path";
 const NOBODY = 65534;
 
 /**
- * Arguments for cargo that run each program unprivileged, with spaces in folder names, a strict
- * umask, another language and time zone, and proxies that do not answer. Empty if this user cannot
- * switch to another one.
+ * Arguments for cargo that run each program unprivileged, with spaces in folder names, another
+ * language and time zone, and proxies that do not answer. Empty if this user cannot switch to
+ * another one.
  */
 export function asAnotherUser() {
   const drop = [
@@ -54,7 +54,6 @@ export function asAnotherUser() {
     all_proxy: nowhere,
   };
   const set = Object.entries(variables).map(([name, value]) => `${name}=${value}`);
-  const strict = ["sh", "-c", 'umask 077; exec "$@"', "sh"];
-  const runner = ["env", ...set, ...drop, ...strict];
+  const runner = ["env", ...set, ...drop];
   return ["--config", `target.'cfg(unix)'.runner = ${JSON.stringify(runner)}`];
 }

@@ -9,14 +9,16 @@ import type { Follow } from "./follow.svelte";
 const MARGIN_PX = 800;
 const MARGIN_VIEWS = 1;
 /**
- * Maximum number of items beyond the viewport that are rendered per frame, at each end, so that no
- * task is long.
+ * Portion of the items beyond the viewport that is rendered per frame, at each end: this height in
+ * pixels, and at least one item.
  */
-const MORE_ITEMS = 1;
+const PORTION_PX = 400;
 /** Maximum number of selected items that stay rendered. */
 const MOST_SELECTED = 200;
 
 type Item = { readonly id: number };
+/** Indices of items, without the one at `to`. */
+type Range = { from: number; to: number };
 
 /** A rendered item, and the height of the omitted items before it, in pixels. */
 export type Drawn<T extends Item> = { item: T; before: number };
@@ -38,7 +40,7 @@ export class VirtualList<T extends Item> {
   more = $state(false);
   /** Item at the top edge of the viewport. */
   place: Place | null = null;
-  #range = $state.raw({ from: 0, to: 0 });
+  #range = $state.raw<Range>({ from: 0, to: 0 });
   #kept = $state.raw<ReadonlySet<number>>(new Set());
   #heights = new Map<number, number>();
   #elements = new Map<Element, number>();
@@ -126,11 +128,17 @@ export class VirtualList<T extends Item> {
 
   /** Renders an item in order to scroll there. Its neighbours follow in later frames. */
   async show(id: number): Promise<void> {
-    const at = untrack(() => this.items()).findIndex((item) => item.id === id);
+    const items = untrack(() => this.items());
+    const at = items.findIndex((item) => item.id === id);
     if (at < 0) return;
+    let end = at + 1;
+    for (let room = innerHeight; room > 0 && end < items.length; end++)
+      room -= this.#height(items[end] as T);
     this.#anchor = null;
-    this.#range = { from: at, to: at + 1 };
+    // A position near the end is only right once the items after it have their true heights.
+    this.#range = { from: at, to: end === items.length ? end : at + 1 };
     await tick();
+    this.#settleSoon();
   }
 
   /** Restores a scroll position. */
@@ -166,11 +174,15 @@ export class VirtualList<T extends Item> {
     if (near.from >= from && near.to <= to) return;
     const view = this.#within(scrollTop, scrollTop + clientHeight);
     const most = this.#within(scrollTop - margin, scrollTop + clientHeight + margin);
-    const kept = to > view.from && from < view.to ? { from, to } : view;
-    this.#range = {
-      from: Math.max(most.from, Math.min(view.from, kept.from - MORE_ITEMS)),
-      to: Math.min(most.to, Math.max(view.to, kept.to + MORE_ITEMS)),
-    };
+    const isApart = to <= view.from || from >= view.to;
+    const drawn = isApart
+      ? view
+      : {
+          from: Math.max(most.from, Math.min(view.from, from)),
+          to: Math.min(most.to, Math.max(view.to, to)),
+        };
+    const hasView = from <= view.from && to >= view.to;
+    this.#range = hasView ? this.#extended(drawn, most) : drawn;
     void tick().then(() => {
       // After a jump into omitted items there is no anchor until they are rendered.
       if (this.#anchor === null) this.#mark();
@@ -179,8 +191,17 @@ export class VirtualList<T extends Item> {
     });
   }
 
+  /** Range with one more portion at each end, within `most`. */
+  #extended({ from, to }: Range, most: Range): Range {
+    const items = untrack(() => this.items());
+    for (let room = PORTION_PX; room > 0 && from > most.from;)
+      room -= this.#height(items[--from] as T);
+    for (let room = PORTION_PX; room > 0 && to < most.to;) room -= this.#height(items[to++] as T);
+    return { from, to };
+  }
+
   /** Range of items between two heights. */
-  #within(top: number, bottom: number): { from: number; to: number } {
+  #within(top: number, bottom: number): Range {
     return untrack(() => {
       const items = this.items();
       let from = 0;

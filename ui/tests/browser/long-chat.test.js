@@ -154,6 +154,35 @@ test("a chat is found again where it was left", async () => {
   await close(page);
 });
 
+test("a chat that was left near its end is found there, not at its end", async () => {
+  const page = await stand.page({ messages: 200 });
+  // Their lines are short, so their height is underestimated.
+  await page.evaluate(() => {
+    const [chat] = [...window.stage.library.chats.values()].slice(-1);
+    const answers = chat.messages.slice(-8, -2).filter(({ role }) => role === "assistant");
+    for (const each of answers) each.text = `\`\`\`\n${"one\n".repeat(60)}\`\`\``;
+  });
+  await chats(page).getByText(LONG).click();
+  await log(page).getByRole("article").last().waitFor();
+  await page.waitForTimeout(500);
+  for (let turn = 0; turn < 3; turn++) {
+    await page.evaluate(() => {
+      const log = document.querySelector("[role=log]");
+      log.dispatchEvent(new WheelEvent("wheel", { deltaY: -1 }));
+      log.querySelector("[aria-posinset='195']")?.scrollIntoView();
+    });
+    await page.waitForTimeout(300);
+  }
+  assert.equal(await inView(page), 195);
+  await chats(page).getByText("A story about a small bird").click();
+  await log(page).getByText("The goldcrest weighs").waitFor();
+  await chats(page).getByText(LONG).click();
+  await log(page).getByRole("article").last().waitFor();
+  await page.waitForTimeout(500);
+  assert.equal(await inView(page), 195);
+  await close(page);
+});
+
 test("what was unfolded, focused or selected far from the view is there again", async () => {
   const page = await open(500);
   await scrollTo(page, 0.5);

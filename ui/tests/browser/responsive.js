@@ -35,8 +35,12 @@ export const fences = {
  */
 export async function pageTasks(stand, page, act) {
   await stand.browser.startTracing(page, { categories: ["toplevel", "__metadata"] });
-  await act();
-  const trace = JSON.parse((await stand.browser.stopTracing()).toString());
+  let trace;
+  try {
+    await act();
+  } finally {
+    trace = JSON.parse((await stand.browser.stopTracing()).toString());
+  }
   const events = trace.traceEvents;
   const threads = new Set(
     events

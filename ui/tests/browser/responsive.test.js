@@ -45,6 +45,7 @@ function timed(name, run) {
       await run(t);
     } catch (error) {
       t.diagnostic(`once more: ${error.message}`);
+      await Promise.all(stand.browser.contexts().map((context) => context.close()));
       await run(t);
     }
   });

@@ -19,7 +19,7 @@ function topicsOf(page: string, markdown: string): GuideTopic[] {
     const [title = "", ...blocks] = section.trim().split("\n\n");
     const [answer = "", ...details] = blocks.map((block) => block.replaceAll("\n", " "));
     const pageTitle = head.replace("# ", "").trim();
-    const id = title.toLowerCase().replaceAll(" ", "-");
+    const id = title.toLowerCase().replaceAll("'", "").replaceAll(" ", "-");
     return { id, page, pageTitle, title, answer, details: details.join("\n\n") };
   });
 }
