@@ -128,15 +128,10 @@ export class VirtualList<T extends Item> {
 
   /** Renders an item in order to scroll there. Its neighbours follow in later frames. */
   async show(id: number): Promise<void> {
-    const items = untrack(() => this.items());
-    const at = items.findIndex((item) => item.id === id);
+    const at = untrack(() => this.items()).findIndex((item) => item.id === id);
     if (at < 0) return;
-    let end = at + 1;
-    for (let room = innerHeight; room > 0 && end < items.length; end++)
-      room -= this.#height(items[end] as T);
     this.#anchor = null;
-    // A position near the end is only right once the items after it have their true heights.
-    this.#range = { from: at, to: end === items.length ? end : at + 1 };
+    this.#range = { from: at, to: at + 1 };
     await tick();
     this.#settleSoon();
   }
