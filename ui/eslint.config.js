@@ -46,7 +46,7 @@ export default ts.config(
       "svelte/prefer-svelte-reactivity": "off",
     },
   },
-  // What runs in a terminal prints there.
+  // Tests print to the terminal.
   { files: ["tests/**"], rules: { "no-console": "off" } },
   { files: ["src/**"], rules: forbid(tauri, host) },
   { files: ["src/host/**"], rules: forbid(state, views) },

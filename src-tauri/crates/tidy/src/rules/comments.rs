@@ -28,20 +28,6 @@ const IN_BINDINGS: [(&str, &str); 4] = [
 /// Returns the text of a comment that begins on a line, given the line before it and the line.
 type FindOpening = for<'t> fn(&str, &'t str) -> Option<&'t str>;
 
-/// Files of the page and the scripts that still have other comments. Whoever changes one of them rewrites its comments
-/// and removes it here.
-const NOT_YET: [&str; 9] = [
-    ".scripts/test.mjs",
-    "ui/eslint.config.js",
-    "ui/src/host/fake/library.ts",
-    "ui/src/parts/virtual.svelte.ts",
-    "ui/tests/browser/find.test.js",
-    "ui/tests/browser/long-chat.test.js",
-    "ui/tests/browser/responsive.js",
-    "ui/tests/browser/responsive.test.js",
-    "ui/tests/browser/window.js",
-];
-
 /// Checks that comments begin with a noun or a verb: doc comments and their sections in Rust, all comments in the page
 /// and the scripts.
 pub fn comments_begin_with_a_noun_or_a_verb(tree: &Tree) -> Vec<Finding> {
@@ -56,7 +42,6 @@ fn is_script(file: &File) -> bool {
     is_in_folder
         && file.has_extension(&["ts", "js", "mjs", "cjs", "svelte"])
         && file.path != BINDINGS
-        && !NOT_YET.contains(&&*file.path)
 }
 
 fn findings(file: &File, opening: FindOpening) -> Vec<Finding> {
@@ -123,7 +108,7 @@ mod tests {
         for path in ["ui/src/a.svelte.ts", "ui/src/A.svelte", ".scripts/a.mjs"] {
             assert_eq!(lines(path, text), [1, 3, 6], "{path}");
         }
-        for path in [BINDINGS, NOT_YET[0], "models/a.js", "ui/src/a.css"] {
+        for path in [BINDINGS, "models/a.js", "ui/src/a.css"] {
             assert_eq!(lines(path, text), [0; 0], "{path}");
         }
     }
