@@ -128,11 +128,7 @@ async function check() {
     writeFileSync(join(out, file), after);
     stale.push(`${file}: ${(100 * changed).toFixed(1)} % of it looks different`);
   };
-  const left = [...files];
-  const compareLeft = async () => {
-    for (let wanted = left.pop(); wanted; wanted = left.pop()) await compare(wanted);
-  };
-  await Promise.all([compareLeft(), compareLeft()]);
+  for (const wanted of files) await compare(wanted);
   const known = new Set(files.map(([file]) => file));
   for (const file of readdirSync(folder))
     if (file.endsWith(".png") && !known.has(file)) stale.push(`${file}: no state makes it`);
