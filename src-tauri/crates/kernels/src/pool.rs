@@ -317,7 +317,7 @@ mod tests {
             drop(pool);
             done.send(()).expect("the test waits");
         });
-        let ended = ended.recv_timeout(std::time::Duration::from_secs(60));
+        let ended = ended.recv_timeout(std::time::Duration::from_secs(300));
         assert!(ended.is_ok(), "a worker sleeps while a job waits for it");
     }
 
