@@ -207,9 +207,8 @@ const LOGITS_BOUND: f64 = 0.08;
 const TOKEN_COUNTS: [usize; 3] = [1, 5, 70];
 /// Tokens of the prefill: more than a decoding batch, and a multiple of no tile size.
 const PREFILL_TOKENS: usize = 301;
-/// Tokens of a timed product: enough to occupy the whole device, and few enough that a slow device
-/// does not time out.
-const PRODUCT_TOKENS: usize = 128;
+/// Tokens of a timed product: as many as most prompts have, so that the whole device is occupied.
+const PRODUCT_TOKENS: usize = 512;
 /// Tokens whose decoding is timed.
 const DECODE_TOKENS: usize = 24;
 

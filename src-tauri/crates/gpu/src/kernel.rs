@@ -18,8 +18,6 @@ pub struct Kernel {
     pub constants: Vec<(&'static str, String)>,
     /// The formats of the weights 0, 1, 2.
     pub weights: Vec<WeightFormat>,
-    /// Number of values of each name of `#each`.
-    pub each: usize,
 }
 
 macro_rules! files {
@@ -79,7 +77,6 @@ impl Kernel {
             flags: Vec::new(),
             constants: Vec::new(),
             weights: Vec::new(),
-            each: 0,
         }
     }
 
@@ -109,12 +106,12 @@ impl Kernel {
     /// Returns the WGSL source.
     ///
     /// Lines that begin with `#` are directives of the preprocessor: `#if FLAG` … `#elif FLAG` … `#else` … `#endif`,
-    /// `#include FILE NAME=VALUE` with `$NAME` replaced, `#each NAME …` … `#end`, which repeats the lines between for
-    /// all values of the names below [`Kernel::each`], and `#weights`, which includes the decoders of the weights'
-    /// formats. `@binding(#)` counts up, and WGSL's own directives move to the top.
+    /// `#include FILE NAME=VALUE` with `$NAME` replaced, `#each NAME=COUNT …` … `#end`, which repeats the lines between
+    /// for all values of the names below their counts (numbers or constants), and `#weights`, which includes the
+    /// decoders of the weights' formats. `@binding(#)` counts up, and WGSL's own directives move to the top.
     ///
     /// # Errors
-    /// Fails if an `#include` names no file.
+    /// Fails if an `#include` names no file, or an `#each` no count.
     pub fn source(&self) -> Result<String, GpuError> {
         let mut text = String::new();
         for (name, literal) in &self.constants {
@@ -198,7 +195,15 @@ impl Kernel {
         Ok(())
     }
 
-    /// `text` for all values of `names` below [`Kernel::each`].
+    /// A number, or the value of a constant.
+    fn count(&self, text: &str) -> Result<usize, GpuError> {
+        let constant = self.constants.iter().find(|(name, _)| *name == text);
+        let value = constant.map_or(text, |(_, literal)| literal.trim_end_matches('u'));
+        let unknown = |_| GpuError::Unsupported(format!("no count {text}"));
+        value.parse().map_err(unknown)
+    }
+
+    /// `text` for all values of `names` below their counts.
     fn repeat(
         &self,
         text: &str,
@@ -209,9 +214,11 @@ impl Kernel {
         let Some((name, others)) = names.split_first() else {
             return self.expand(text, arguments, out);
         };
-        (0..self.each).try_for_each(|value| {
+        let (name, count) = name.split_once('=').unwrap_or((*name, ""));
+        let count = self.count(count)?;
+        (0..count).try_for_each(|value| {
             let value = value.to_string();
-            let arguments = [arguments, &[(*name, &*value)]].concat();
+            let arguments = [arguments, &[(name, &*value)]].concat();
             self.repeat(text, others, &arguments, out)
         })
     }

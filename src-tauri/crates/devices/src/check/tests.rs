@@ -65,8 +65,7 @@ fn a_gpu_with_faulty_cooperative_matrices_is_used_without_them() {
     let good = || Faulty::new(exec.clone(), 0, Injected::Small(u64::MAX));
     let refuses = || Err(GpuError::Refused("not these".to_owned()));
     let driver = |fault: &Fault| matches!(fault, Fault::Driver(_));
-    let wrong =
-        |fault: &Fault| matches!(fault, Fault::Wrong { step, .. } if step.ends_with("in matrices"));
+    let wrong = |fault: &Fault| matches!(fault, Fault::Wrong { step, .. } | Fault::Nan { step } if step.ends_with("in matrices"));
     let cases: [(_, IsExpected<'_>); 3] = [
         (Some(Injected::NoMatrices), &driver),
         (Some(Injected::WrongMatrices), &wrong),

@@ -40,8 +40,8 @@ impl<E: Executor> DeviceMemory for Uploader<E> {
     }
 }
 
-/// Tokens of a pass on a GPU.
-pub const GPU_CHUNK: usize = 512;
+/// Tokens of a pass on a GPU, at most; a device that shares its memory splits it.
+pub const GPU_CHUNK: usize = 1024;
 
 /// A model on a GPU.
 pub struct GpuModel<E: Executor> {

@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use kernels::{BlockType, Stored};
 
+use crate::device::limits::COOP_TOKENS;
 use crate::error::GpuError;
 use crate::exec::executor::{Dispatch, Executor};
 use crate::plan::buffers::ActivationBuffers;
@@ -143,19 +144,18 @@ impl ProductCheck<'_> {
             matrices,
         } = how;
         let matrix = load_matrix(exec, self.ty, self.rows, self.cols, self.stored)?;
-        let arithmetic = Arithmetic {
-            dot4: !floats && !matrix.format().is_float(),
-            matrices: exec.limits().matrices.filter(|_| matrices && !floats),
-        };
-        let dot4 = arithmetic.dot4;
-        let shape = shape(self.cols);
+        let has = exec.limits().matrices.filter(|_| matrices);
+        let arithmetic = Arithmetic::new(&[RowRange::whole(&matrix)], tokens, floats, has);
+        let format = arithmetic.activations;
+        let (shape, max_threads) = (shape(self.cols), exec.limits().invocations as usize);
+        let tile = arithmetic.matrices.map_or(TILE_TOKENS, |_| COOP_TOKENS);
         // Kernels for more than one token write whole tiles.
         let columns = match tokens {
             1 => 1,
             2..=MAT_VEC_MAX_TOKENS => MAT_VEC_MAX_TOKENS,
-            _ => tokens.next_multiple_of(TILE_TOKENS),
+            _ => tokens.next_multiple_of(tile),
         };
-        let tiles = columns.div_ceil(TILE_TOKENS);
+        let tiles = columns.div_ceil(tile);
         let fused = tokens == 1 && self.cols <= STAGED_MAX_LEN;
         let (source, norm) = (filled(exec, x)?, filled(exec, norm)?);
         // Values that are not written stay NaN.
@@ -163,8 +163,8 @@ impl ProductCheck<'_> {
         let normed = ActivationBuffers::new(exec, "normed", columns * self.cols)?;
         let mut bound = Vec::new();
         if !fused {
-            let kernel = specialize::rms_norm(&shape, dot4);
-            let buffers = [normed.of(dot4), vec![&source, &norm]].concat();
+            let kernel = specialize::rms_norm(&shape, format);
+            let buffers = [normed.of(format), vec![&source, &norm]].concat();
             bound.push((exec.bind(&kernel, &buffers)?, [tokens, 1]));
         }
         for rows in RowRange::parts(&matrix) {
@@ -180,11 +180,18 @@ impl ProductCheck<'_> {
                     [weights, vec![&source, &norm]].concat(),
                 )
             } else {
-                (FusedPrologue::None, [normed.of(dot4), weights].concat())
+                (FusedPrologue::None, [normed.of(format), weights].concat())
             };
             buffers.push(&y);
-            let (kernel, groups) =
-                specialize::product(&shape, &[rows], arithmetic, columns, prologue, epilogue);
+            let (kernel, groups) = specialize::product(
+                &shape,
+                &[rows],
+                arithmetic,
+                columns,
+                prologue,
+                epilogue,
+                max_threads,
+            );
             bound.push((exec.bind(&kernel, &buffers)?, [groups, tiles]));
         }
         Ok(Loaded { bound, y })

@@ -118,3 +118,26 @@ fn products_on_the_gpu_are_right_in_every_format() {
         }
     }
 }
+
+/// Shapes and numbers of tokens beyond one block of each kernel.
+#[test]
+fn products_of_several_blocks_are_right() {
+    let Some(mut exec) = device() else { return };
+    for ty in [BlockType::Q4K, BlockType::Q6K] {
+        for (rows, cols) in [(5, 4352), (32_770, 256), (131, 256)] {
+            for (tokens, matrices) in [(1, false), (130, false), (130, true)] {
+                let variant = KernelVariant {
+                    tokens,
+                    floats: false,
+                    matrices,
+                };
+                let found = error_of(&mut exec, ty, rows, cols, variant);
+                assert!(
+                    found < 0.03,
+                    "{}, {rows} × {cols}, {variant:?}: {found}",
+                    ty.name()
+                );
+            }
+        }
+    }
+}

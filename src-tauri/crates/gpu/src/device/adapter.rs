@@ -8,7 +8,7 @@ use wgpu::{
 };
 
 use super::uuid;
-use crate::device::limits::{COOP_SUBGROUPS, COOP_WORKGROUP_BYTES, CoopMatrices};
+use crate::device::limits::{COOP_WORKGROUP_BYTES, CoopMatrices};
 use crate::error::GpuError;
 
 /// The kind of an adapter; faster kinds come first.
@@ -230,9 +230,6 @@ pub(crate) fn coop_matrices(adapter: &Adapter) -> Option<CoopMatrices> {
     if is_software(&info.name) && subgroup != 8 {
         return None;
     }
-    let fits = adapter.features().contains(COOP_FEATURES)
-        && limits.max_compute_invocations_per_workgroup as usize >= COOP_SUBGROUPS * subgroup
-        && limits.max_compute_workgroup_storage_size >= COOP_WORKGROUP_BYTES;
     let has = adapter.cooperative_matrix_properties();
     let of = |edge: usize| {
         let is = |it: &&CooperativeMatrixProperties| {
@@ -246,7 +243,12 @@ pub(crate) fn coop_matrices(adapter: &Adapter) -> Option<CoopMatrices> {
             paired,
         })
     };
-    of(16).or_else(|| of(8)).filter(|_| fits)
+    let fits = |it: &CoopMatrices| {
+        adapter.features().contains(COOP_FEATURES)
+            && limits.max_compute_invocations_per_workgroup as usize >= it.threads()
+            && limits.max_compute_workgroup_storage_size >= COOP_WORKGROUP_BYTES
+    };
+    of(16).or_else(|| of(8)).filter(fits)
 }
 
 /// Returns true if an adapter is software Vulkan: not every such driver reports it.

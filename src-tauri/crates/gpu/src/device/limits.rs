@@ -9,6 +9,8 @@ pub struct DeviceLimits {
     pub shared: u32,
     /// Invocations of a workgroup.
     pub invocations: u32,
+    /// True for a card with memory of its own, and for software, which runs a card's kernels in tests.
+    pub discrete: bool,
     /// Its cooperative matrices; `None` without any that the kernels can use.
     pub matrices: Option<CoopMatrices>,
 }
@@ -24,7 +26,19 @@ pub struct CoopMatrices {
     pub paired: bool,
 }
 
-/// Subgroups that share a tile of cooperative matrices.
-pub(crate) const COOP_SUBGROUPS: usize = 4;
-/// Shared memory of a workgroup of `mat_mul_coop.wgsl`, in bytes.
-pub(crate) const COOP_WORKGROUP_BYTES: u32 = 18 << 10;
+/// Pairs of rows, and tokens, of a tile of cooperative matrices.
+pub(crate) const COOP_ROW_PAIRS: usize = 64;
+pub(crate) const COOP_TOKENS: usize = 128;
+/// Subgroups that multiply a tile: along its rows, and along its tokens.
+pub(crate) const COOP_SUBGROUPS: [usize; 2] = [2, 4];
+/// Shared memory of a workgroup of `mat_mul_coop.wgsl`, in bytes: 128 rows and as many tokens in lines of 80 bytes, and
+/// 16 tokens of results.
+pub(crate) const COOP_WORKGROUP_BYTES: u32 = 28 << 10;
+
+impl CoopMatrices {
+    /// Invocations of a workgroup: enough subgroups to multiply, and one invocation for each row and token.
+    pub(crate) fn threads(self) -> usize {
+        let [rows, tokens] = COOP_SUBGROUPS;
+        (rows * tokens * self.subgroup).max(2 * COOP_ROW_PAIRS + COOP_TOKENS)
+    }
+}

@@ -19,6 +19,8 @@ pub(crate) struct CountingExecutor {
     pub(crate) waits: Arc<AtomicUsize>,
     /// Size of all buffers, in bytes.
     pub(crate) bytes: u64,
+    /// True if its limits are those of a card.
+    pub(crate) discrete: bool,
     /// The cooperative matrices of its limits.
     pub(crate) matrices: Option<CoopMatrices>,
     /// Seconds of every dispatch; `None` without timestamps.
@@ -34,7 +36,8 @@ impl Executor for CountingExecutor {
         DeviceLimits {
             binding: 2 << 30,
             shared: 16 << 10,
-            invocations: 256,
+            invocations: if self.discrete { 1024 } else { 256 },
+            discrete: self.discrete,
             matrices: self.matrices,
         }
     }

@@ -14,7 +14,7 @@ use wgpu::{
     QueryType, Queue, ShaderModuleDescriptor, ShaderRuntimeChecks, ShaderSource, SubmissionIndex,
 };
 
-use crate::device::adapter::{self, Allowed, GpuInfo};
+use crate::device::adapter::{self, Allowed, GpuInfo, GpuKind};
 use crate::device::limits::{CoopMatrices, DeviceLimits};
 use crate::error::GpuError;
 use crate::exec::executor::{Dispatch, Executor};
@@ -261,6 +261,7 @@ impl Executor for Wgpu {
                 .min(limits.max_buffer_size),
             shared: limits.max_compute_workgroup_storage_size,
             invocations: limits.max_compute_invocations_per_workgroup,
+            discrete: matches!(self.info.kind, GpuKind::Discrete | GpuKind::Software),
             matrices: self.matrices,
         }
     }

@@ -9,7 +9,7 @@ use crate::error::GpuError;
 use crate::exec::executor::{Dispatch, Executor};
 use crate::model::input::{PassInput, Want};
 use crate::plan::pass::PassParams;
-use crate::plan::tiling::{MAT_VEC_MAX_TOKENS, MAX_CHUNKS};
+use crate::plan::tiling::{MAT_VEC_MAX_TOKENS, MAX_CHUNKS, max_pass_tokens};
 
 /// Submits in flight during prefill: enough that the device is never idle, few enough that Stop does not wait long.
 const MAX_IN_FLIGHT: usize = 2;
@@ -31,9 +31,9 @@ impl<E: Executor> DeviceModel<E> {
         let (mut rest, mut left) = (input, input.tokens(width));
         self.reserve(self.len + left)?;
         logits.clear();
-        let before = self.len;
+        let (before, capacity) = (self.len, max_pass_tokens(&self.exec.limits()));
         while left > 0 {
-            let most = self.budget.tokens(self.layer_work(1));
+            let most = self.budget.tokens(self.layer_work(1)).min(capacity);
             let tokens = left.min(most);
             let (now, later) = rest.split_at(tokens, width);
             (rest, left) = (later, left - tokens);

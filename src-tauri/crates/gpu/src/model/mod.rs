@@ -11,8 +11,9 @@ use crate::plan::buffers::PassBuffers;
 use crate::plan::builder::PlanBuilder;
 use crate::plan::kv_cache::GpuKvCache;
 use crate::plan::options::Options;
+use crate::plan::pass::PassParams;
 use crate::plan::support::{check_shape, check_weights};
-use crate::plan::tiling::{MAT_VEC_MAX_TOKENS, MAX_PASS_TOKENS};
+use crate::plan::tiling::{MAT_VEC_MAX_TOKENS, MAX_CHUNKS, max_pass_tokens};
 use crate::shape::Shape;
 use crate::weights::matrix::GpuWeights;
 
@@ -75,8 +76,9 @@ impl<E: Executor> DeviceModel<E> {
     ) -> Result<DeviceModel<E>, GpuError> {
         check_shape(&shape)?;
         check_weights(&weights)?;
+        let capacity = max_pass_tokens(&exec.limits());
         let buffers = loop {
-            match PassBuffers::new(&mut exec, &shape, MAX_PASS_TOKENS, MAT_VEC_MAX_TOKENS) {
+            match PassBuffers::new(&mut exec, &shape, capacity, MAT_VEC_MAX_TOKENS) {
                 Err(GpuError::OutOfMemory(_)) if weights.layers.len() > 1 => {
                     weights.layers.remove(0);
                     exec.wait_idle()?;
@@ -109,6 +111,11 @@ impl<E: Executor> DeviceModel<E> {
         self.submits.clear();
     }
 
+    /// The parameters of a pass over one token.
+    fn token_params(&self) -> PassParams {
+        PassParams::new(self.len, 1, MAX_CHUNKS)
+    }
+
     /// Grows the KV cache to at least `positions`.
     fn reserve(&mut self, positions: usize) -> Result<(), GpuError> {
         if positions > self.cache.capacity() {
@@ -124,7 +131,7 @@ impl<E: Executor> DeviceModel<E> {
         Ok(ModelPlans {
             decode: self.build_pass(1)?,
             small_batch: self.build_pass(MAT_VEC_MAX_TOKENS)?,
-            prefill: self.build_pass(MAX_PASS_TOKENS)?,
+            prefill: self.build_pass(max_pass_tokens(&self.exec.limits()))?,
         })
     }
 

@@ -4,8 +4,7 @@ use super::DeviceModel;
 use crate::error::GpuError;
 use crate::exec::executor::{Dispatch, Executor};
 use crate::kernel::Kernel;
-use crate::plan::pass::{Grid, PassParams};
-use crate::plan::tiling::MAX_CHUNKS;
+use crate::plan::pass::Grid;
 
 /// The cost in a token of all operations of one kind.
 #[derive(Clone, Debug, PartialEq)]
@@ -36,7 +35,7 @@ impl<E: Executor> DeviceModel<E> {
     pub fn profile(&mut self) -> Result<Vec<KernelCost>, GpuError> {
         self.reserve(self.len + 1)?;
         let plans = self.plans.take().map_or_else(|| self.build_plans(), Ok)?;
-        let params = PassParams::new(self.len, 1, MAX_CHUNKS);
+        let params = self.token_params();
         let (mut dispatches, mut ops) = (Vec::new(), Vec::new());
         for plan in plans.decode.token(!self.sampler_embeds()) {
             params.record(plan, &mut dispatches);

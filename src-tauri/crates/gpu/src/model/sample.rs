@@ -3,8 +3,6 @@
 use super::DeviceModel;
 use crate::error::GpuError;
 use crate::exec::executor::Executor;
-use crate::plan::pass::PassParams;
-use crate::plan::tiling::MAX_CHUNKS;
 
 /// The parameters of the device's sampler. Temperature 0 is greedy.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -71,7 +69,7 @@ impl<E: Executor> DeviceModel<E> {
         self.reserve(self.len + 1)?;
         let plans = self.plans.take().map_or_else(|| self.build_plans(), Ok)?;
         let decode = &plans.decode;
-        let mut params = PassParams::new(self.len, 1, MAX_CHUNKS);
+        let mut params = self.token_params();
         params.u = u;
         let mut dispatches = Vec::with_capacity(5 * decode.layers.len() + 4);
         if let Some(id) = id {

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use crate::plan::tiling::{MAX_PASS_TOKENS, MIN_PASS_TOKENS};
+use crate::plan::tiling::MIN_PASS_TOKENS;
 
 /// Time that one submit may take: half of a frame at 60 Hz.
 const SUBMIT_LIMIT: Duration = Duration::from_millis(8);
@@ -46,7 +46,7 @@ impl SubmitBudget {
     /// Tokens of a pass whose smallest piece takes `work` multiply–adds a token.
     pub(crate) fn tokens(&self, work: f64) -> usize {
         let tiles = self.pieces(work * MIN_PASS_TOKENS as f64);
-        (tiles * MIN_PASS_TOKENS).min(MAX_PASS_TOKENS)
+        tiles * MIN_PASS_TOKENS
     }
 }
 
@@ -60,7 +60,7 @@ mod tests {
         assert_eq!((budget.pieces(1e9), budget.tokens(1e9)), (1, 64));
         budget.record(1e9, Duration::from_millis(1));
         assert_eq!((budget.pieces(1e9), budget.pieces(1e11)), (8, 1));
-        assert_eq!((budget.tokens(1e6), budget.tokens(3e7)), (512, 256));
+        assert_eq!((budget.tokens(1e6), budget.tokens(3e7)), (8000, 256));
         budget.record(1e9, Duration::from_millis(100));
         assert_eq!(budget.pieces(1e9), 1);
     }

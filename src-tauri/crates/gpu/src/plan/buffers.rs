@@ -5,7 +5,17 @@ use crate::exec::executor::Executor;
 use crate::plan::tiling::{MAX_CHUNKS, VOCAB_PARTS};
 use crate::shape::Shape;
 
-/// Rows of activations, as int8 in groups of 32 with scales, or as f32.
+/// Format of activations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ActivationFormat {
+    /// In groups of 32 with scales, for integer products.
+    Int8,
+    /// Scaled into the range of f16, for cooperative matrices.
+    F16,
+    F32,
+}
+
+/// Rows of activations, as int8 in groups of 32 with scales, or as f16 or f32.
 pub(crate) struct ActivationBuffers<B> {
     bytes: B,
     scales: B,
@@ -25,12 +35,11 @@ impl<B> ActivationBuffers<B> {
         })
     }
 
-    /// The buffers that kernels with (`dot4`) or without integer products bind.
-    pub(crate) fn of(&self, dot4: bool) -> Vec<&B> {
-        if dot4 {
-            vec![&self.bytes, &self.scales]
-        } else {
-            vec![&self.floats]
+    /// The buffers of a format.
+    pub(crate) fn of(&self, format: ActivationFormat) -> Vec<&B> {
+        match format {
+            ActivationFormat::Int8 => vec![&self.bytes, &self.scales],
+            ActivationFormat::F16 | ActivationFormat::F32 => vec![&self.floats],
         }
     }
 }

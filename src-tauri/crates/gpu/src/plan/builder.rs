@@ -2,15 +2,16 @@
 
 use kernels::KvType;
 
+use crate::device::limits::COOP_TOKENS;
 use crate::error::GpuError;
 use crate::exec::executor::Executor;
 use crate::kernel::Kernel;
-use crate::plan::buffers::{ActivationBuffers, PassBuffers};
+use crate::plan::buffers::{ActivationBuffers, ActivationFormat, PassBuffers};
 use crate::plan::kv_cache::GpuKvCache;
 use crate::plan::options::Options;
 use crate::plan::pass::{Grid, Op, Plan, When};
 use crate::plan::specialize::{self, Arithmetic, FusedEpilogue, FusedPrologue, RowRange};
-use crate::plan::tiling::{ATTENTION_TOKENS, MAT_VEC_MAX_TOKENS, VOCAB_PARTS};
+use crate::plan::tiling::{ATTENTION_ROWS, MAT_VEC_MAX_TOKENS, TILE_TOKENS, VOCAB_PARTS};
 use crate::shape::Shape;
 use crate::weights::matrix::{GpuLayer, GpuMatrix, GpuNorm, GpuWeights};
 
@@ -48,8 +49,8 @@ enum ResultTarget<'a, B> {
     },
     /// q, k, v of the layer with this index on the device.
     Qkv(usize),
-    /// silu(gate) ⊙ up, stored for a product in integers (`dot4`) or not.
-    SwiGlu { dot4: bool },
+    /// silu(gate) ⊙ up.
+    SwiGlu { activations: ActivationFormat },
 }
 
 impl<'a, E: Executor> PlanBuilder<'a, E> {
@@ -129,35 +130,46 @@ impl<'a, E: Executor> PlanBuilder<'a, E> {
     }
 
     fn attention(&mut self, index: usize) -> Result<(), GpuError> {
+        let shared = specialize::heads_per_workgroup(self.shape);
         let tokens = if self.tokens > MAT_VEC_MAX_TOKENS {
-            ATTENTION_TOKENS
+            (ATTENTION_ROWS / shared).max(1)
         } else {
             1
         };
-        let kernel = specialize::attention(self.shape, self.options.kv, tokens);
+        let max_threads = self.exec.limits().invocations as usize;
+        let kernel = specialize::attention(self.shape, self.options.kv, tokens, max_threads);
         let mut bindings = vec![&self.buffers.queries];
         bindings.extend(self.cache.layer(index).buffers());
         bindings.extend([&self.buffers.sums, &self.buffers.stats]);
-        let heads = self.shape.heads / specialize::heads_per_workgroup(self.shape);
+        let heads = self.shape.heads / shared;
         let grid = Grid::Chunks { heads, tokens };
         self.op("attention", &kernel, &bindings, grid, When::Always)
     }
 
-    /// x ← x + output · attended. One token's few chunks are merged in the product's prologue, many chunks by a
-    /// separate kernel.
+    /// x ← x + output · attended. The chunks of one token are merged in the product's prologue; those of several tokens,
+    /// and many on a device that shares its memory, by a separate kernel.
     fn attention_output(&mut self, output: &'a GpuMatrix<E::Buffer>) -> Result<(), GpuError> {
         let buffers = self.buffers;
         let weights = [RowRange::whole(output)];
         let mut unfused = When::Always;
         if self.tokens == 1 {
+            let always = self.exec.limits().discrete;
+            let fused = if always {
+                When::Always
+            } else {
+                When::FewChunks
+            };
             let (source, target) = (ActivationSource::Chunks, self.residual());
-            self.product("output", &weights, source, target, When::FewChunks)?;
+            self.product("output", &weights, source, target, fused)?;
+            if always {
+                return Ok(());
+            }
             unfused = When::ManyChunks;
         }
-        let dot4 = self.dot4(&weights);
-        let mut bindings = buffers.attended.of(dot4);
+        let format = self.arithmetic(&weights).activations;
+        let mut bindings = buffers.attended.of(format);
         bindings.extend([&buffers.sums, &buffers.stats]);
-        let merge = specialize::merge(self.shape, dot4);
+        let merge = specialize::merge(self.shape, format);
         self.op("merge", &merge, &bindings, Grid::Tokens, unfused)?;
         let source = ActivationSource::Stored(&buffers.attended);
         self.product("output", &weights, source, self.residual(), unfused)
@@ -168,7 +180,7 @@ impl<'a, E: Executor> PlanBuilder<'a, E> {
         let inner = [&layer.ffn_gate, &layer.ffn_up].map(RowRange::whole);
         let down = [RowRange::whole(&layer.ffn_down)];
         let target = ResultTarget::SwiGlu {
-            dot4: self.dot4(&down),
+            activations: self.arithmetic(&down).activations,
         };
         let source = ActivationSource::RmsNorm(&layer.ffn_norm);
         self.product("gate, up", &inner, source, target, When::Always)?;
@@ -189,8 +201,10 @@ impl<'a, E: Executor> PlanBuilder<'a, E> {
         &mut self,
         weights: &'a GpuWeights<E::Buffer>,
     ) -> Result<(), GpuError> {
-        let dot4 = self.dot4(&[RowRange::whole(weights.head())]);
-        self.rms_norm(&weights.output_norm, dot4, When::Always)
+        let format = self
+            .arithmetic_of(&[RowRange::whole(weights.head())], MAT_VEC_MAX_TOKENS)
+            .activations;
+        self.rms_norm(&weights.output_norm, format, When::Always)
     }
 
     /// Logits of a small batch of normed tokens from `column` on.
@@ -259,19 +273,15 @@ impl<'a, E: Executor> PlanBuilder<'a, E> {
 
     /// The arithmetic of a product with these weights.
     fn arithmetic(&self, weights: &[RowRange<'_, E::Buffer>]) -> Arithmetic {
+        self.arithmetic_of(weights, self.tokens)
+    }
+
+    fn arithmetic_of(&self, weights: &[RowRange<'_, E::Buffer>], tokens: usize) -> Arithmetic {
         let Options {
             floats, matrices, ..
         } = self.options;
-        let has = self.exec.limits().matrices;
-        Arithmetic {
-            dot4: self.dot4(weights),
-            matrices: has.filter(|_| matrices && !floats),
-        }
-    }
-
-    /// Returns true if products with these weights are in integers.
-    fn dot4(&self, weights: &[RowRange<'_, E::Buffer>]) -> bool {
-        !self.options.floats && weights.iter().all(|rows| !rows.format().is_float())
+        let has = self.exec.limits().matrices.filter(|_| matrices);
+        Arithmetic::new(weights, tokens, floats, has)
     }
 
     /// Weights times activations. For one token the norm is a prologue of the product; for more it is a separate
@@ -285,17 +295,18 @@ impl<'a, E: Executor> PlanBuilder<'a, E> {
         when: When,
     ) -> Result<(), GpuError> {
         let buffers = self.buffers;
-        let dot4 = self.dot4(weights);
+        let arithmetic = self.arithmetic(weights);
+        let format = arithmetic.activations;
         let source = match source {
             ActivationSource::RmsNorm(norm) if self.tokens > 1 => {
-                self.rms_norm(norm, dot4, when)?;
+                self.rms_norm(norm, format, when)?;
                 ActivationSource::Stored(&buffers.normed)
             }
             source => source,
         };
         let mut bindings = Vec::new();
         if let ActivationSource::Stored(activations) = source {
-            bindings.extend(activations.of(dot4));
+            bindings.extend(activations.of(format));
         }
         bindings.extend(weights.iter().map(RowRange::buffer));
         let prologue = match source {
@@ -331,12 +342,11 @@ impl<'a, E: Executor> PlanBuilder<'a, E> {
                     rotates,
                 }
             }
-            ResultTarget::SwiGlu { dot4 } => {
-                bindings.extend(buffers.gated.of(dot4));
-                FusedEpilogue::SwiGlu { dot4 }
+            ResultTarget::SwiGlu { activations } => {
+                bindings.extend(buffers.gated.of(activations));
+                FusedEpilogue::SwiGlu { activations }
             }
         };
-        let arithmetic = self.arithmetic(weights);
         let (kernel, groups) = specialize::product(
             self.shape,
             weights,
@@ -344,11 +354,18 @@ impl<'a, E: Executor> PlanBuilder<'a, E> {
             self.tokens,
             prologue,
             epilogue,
+            self.exec.limits().invocations as usize,
         );
-        let grid = if self.tokens > MAT_VEC_MAX_TOKENS {
-            Grid::Tiles(groups)
-        } else {
-            Grid::Fixed(groups)
+        let grid = match arithmetic.matrices {
+            Some(_) => Grid::Tiles {
+                groups,
+                tokens: COOP_TOKENS,
+            },
+            None if self.tokens > MAT_VEC_MAX_TOKENS => Grid::Tiles {
+                groups,
+                tokens: TILE_TOKENS,
+            },
+            None => Grid::Fixed(groups),
         };
         self.op(what, &kernel, &bindings, grid, when)?;
         if let Some(op) = self.ops.last_mut() {
@@ -361,12 +378,12 @@ impl<'a, E: Executor> PlanBuilder<'a, E> {
     fn rms_norm(
         &mut self,
         norm: &'a GpuNorm<E::Buffer>,
-        dot4: bool,
+        format: ActivationFormat,
         when: When,
     ) -> Result<(), GpuError> {
-        let mut bindings = self.buffers.normed.of(dot4);
+        let mut bindings = self.buffers.normed.of(format);
         bindings.extend([&self.buffers.x, norm.buffer()]);
-        let kernel = specialize::rms_norm(self.shape, dot4);
+        let kernel = specialize::rms_norm(self.shape, format);
         self.op("norm", &kernel, &bindings, Grid::Tokens, when)
     }
 

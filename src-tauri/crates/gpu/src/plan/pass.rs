@@ -10,8 +10,8 @@ pub(crate) enum Grid {
     Fixed(usize),
     /// One per token.
     Tokens,
-    /// A number for each tile of tokens.
-    Tiles(usize),
+    /// `groups` for each tile of `tokens` tokens.
+    Tiles { groups: usize, tokens: usize },
     /// `heads` for each chunk of the KV cache and every `tokens` tokens.
     Chunks { heads: usize, tokens: usize },
 }
@@ -101,7 +101,7 @@ impl PassParams {
             let groups = match op.grid {
                 Grid::Fixed(groups) => [groups, 1, 1],
                 Grid::Tokens => [self.tokens, 1, 1],
-                Grid::Tiles(groups) => [groups, self.tokens.div_ceil(TILE_TOKENS), 1],
+                Grid::Tiles { groups, tokens } => [groups, self.tokens.div_ceil(tokens), 1],
                 Grid::Chunks { heads, tokens } => {
                     [heads, self.chunks, self.tokens.div_ceil(tokens)]
                 }

@@ -2,11 +2,13 @@
 
 use kernels::KvType;
 
-use crate::device::limits::{COOP_SUBGROUPS, CoopMatrices};
+use crate::device::limits::{COOP_ROW_PAIRS, COOP_SUBGROUPS, COOP_TOKENS, CoopMatrices};
 use crate::kernel::Kernel;
+use crate::plan::buffers::ActivationFormat;
 use crate::plan::tiling::{
-    ATTENTION_MAX_HEADS, COOP_SUBGROUP_TILE, MAT_VEC_MAX_TOKENS, MAT_VEC_ROW_PAIRS, THREADS,
-    TILE_ROW_PAIRS, VOCAB_PARTS,
+    ATTENTION_MAX_HEADS, LONG_ROW, MANY_ROWS, MAT_VEC_LONG_ROW_PAIRS, MAT_VEC_MANY_ROW_PAIRS,
+    MAT_VEC_MAX_TOKENS, MAT_VEC_ROW_PAIRS, THREADS, TILE_ROW_PAIRS, TOKEN_MAX_THREADS,
+    TOKEN_THREADS, VOCAB_PARTS,
 };
 use crate::shape::Shape;
 use crate::weight_format::{GROUP, WeightFormat};
@@ -35,16 +37,37 @@ pub(crate) enum FusedEpilogue {
     /// RoPE of queries and keys; keys and values go into the KV cache.
     RopeStoreKv { kv: KvType, rotates: bool },
     /// silu(gate) ⊙ up.
-    SwiGlu { dot4: bool },
+    SwiGlu { activations: ActivationFormat },
 }
 
 /// The arithmetic of a product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Arithmetic {
-    /// Activations are int8.
-    pub(crate) dot4: bool,
+    pub(crate) activations: ActivationFormat,
     /// Cooperative matrices, for tiles of tokens.
     pub(crate) matrices: Option<CoopMatrices>,
+}
+
+impl Arithmetic {
+    /// The arithmetic of a product of these weights with up to `tokens` tokens, in `matrices` if they are many.
+    pub(crate) fn new<B>(
+        weights: &[RowRange<'_, B>],
+        tokens: usize,
+        floats: bool,
+        matrices: Option<CoopMatrices>,
+    ) -> Arithmetic {
+        let matrices = matrices.filter(|_| !floats && tokens > MAT_VEC_MAX_TOKENS);
+        let integers = !floats && weights.iter().all(|rows| !rows.format().is_float());
+        let activations = match matrices {
+            Some(_) => ActivationFormat::F16,
+            None if integers => ActivationFormat::Int8,
+            None => ActivationFormat::F32,
+        };
+        Arithmetic {
+            activations,
+            matrices,
+        }
+    }
 }
 
 /// The rows of a matrix that one kernel binds.
@@ -118,23 +141,41 @@ pub(crate) fn embed<B>(rows: RowRange<'_, B>) -> Kernel {
     with_weights(kernel, &[rows])
 }
 
+/// Adds the flag of the format of the activations `name`: x, or f, which SwiGLU makes.
+fn with_activations(kernel: Kernel, name: &str, format: ActivationFormat) -> Kernel {
+    let [int8, f16] = if name == "x" {
+        ["x_DOT4", "x_HALF"]
+    } else {
+        ["f_DOT4", "f_HALF"]
+    };
+    kernel
+        .flag(int8, format == ActivationFormat::Int8)
+        .flag(f16, format == ActivationFormat::F16)
+}
+
 /// x ← norm(source).
-pub(crate) fn rms_norm(shape: &Shape, dot4: bool) -> Kernel {
-    kernel("rms_norm", shape.embedding)
-        .flag("x_DOT4", dot4)
-        .float("EPS", shape.eps)
+pub(crate) fn rms_norm(shape: &Shape, activations: ActivationFormat) -> Kernel {
+    let kernel = kernel("rms_norm", shape.embedding);
+    with_activations(kernel, "x", activations).float("EPS", shape.eps)
 }
 
 /// x ← attended, from its chunks.
-pub(crate) fn merge(shape: &Shape, dot4: bool) -> Kernel {
-    with_heads(kernel("attention_merge", shape.q_width()), shape).flag("x_DOT4", dot4)
+pub(crate) fn merge(shape: &Shape, activations: ActivationFormat) -> Kernel {
+    let kernel = kernel("attention_merge", shape.q_width());
+    with_heads(with_activations(kernel, "x", activations), shape)
 }
 
 /// Attention of `tokens` tokens to each chunk of the KV cache.
-pub(crate) fn attention(shape: &Shape, kv: KvType, tokens: usize) -> Kernel {
-    let kernel = kernel("attention", shape.q_width())
+pub(crate) fn attention(shape: &Shape, kv: KvType, tokens: usize, max_threads: usize) -> Kernel {
+    let threads = if tokens == 1 {
+        TOKEN_THREADS.min(max_threads)
+    } else {
+        THREADS
+    };
+    let kernel = kernel_with_threads("attention", threads, shape.q_width())
         .number("SHARED", heads_per_workgroup(shape))
-        .number("TOKENS", tokens);
+        .number("TOKENS", tokens)
+        .number("ROWS", tokens * heads_per_workgroup(shape));
     with_kv_type(with_heads(kernel, shape), kv).number("KV_HEADS", shape.kv_heads)
 }
 
@@ -168,6 +209,24 @@ pub(crate) fn rope_store_kv(shape: &Shape, kv: KvType, rotates: bool) -> Kernel 
     .number("KV_WIDTH", shape.kv_width())
 }
 
+/// Pairs of rows and invocations of a workgroup of the matrix–vector kernel.
+fn mat_vec_block(
+    epilogue: FusedEpilogue,
+    rows: usize,
+    cols: usize,
+    tokens: usize,
+    max_threads: usize,
+) -> (usize, usize) {
+    let (pairs, threads) = match epilogue {
+        FusedEpilogue::SwiGlu { .. } => (TILE_ROW_PAIRS, TOKEN_THREADS),
+        _ if rows >= MANY_ROWS => (MAT_VEC_MANY_ROW_PAIRS, THREADS),
+        _ if cols >= LONG_ROW => (MAT_VEC_LONG_ROW_PAIRS, TOKEN_MAX_THREADS),
+        _ => (MAT_VEC_ROW_PAIRS, TOKEN_MAX_THREADS),
+    };
+    let threads = if tokens == 1 { threads } else { THREADS };
+    (pairs, threads.min(max_threads))
+}
+
 /// Weights times activations of up to `tokens` tokens, with prologue and epilogue, and the number of workgroups.
 pub(crate) fn product<B>(
     shape: &Shape,
@@ -176,40 +235,50 @@ pub(crate) fn product<B>(
     tokens: usize,
     prologue: FusedPrologue,
     epilogue: FusedEpilogue,
+    max_threads: usize,
 ) -> (Kernel, usize) {
     let rows: usize = weights.iter().map(|rows| rows.part.rows).sum();
-    let Arithmetic { dot4, matrices } = arithmetic;
-    let tiled = tokens > MAT_VEC_MAX_TOKENS;
-    let matrices = matrices.filter(|_| tiled);
-    let (all_pairs, pairs) = match epilogue {
-        FusedEpilogue::SwiGlu { .. } => (rows / 2, TILE_ROW_PAIRS),
-        _ if tiled => (rows.div_ceil(2), TILE_ROW_PAIRS),
-        FusedEpilogue::Store { .. } | FusedEpilogue::RopeStoreKv { .. } => {
-            (rows.div_ceil(2), MAT_VEC_ROW_PAIRS)
+    let Arithmetic {
+        activations,
+        matrices,
+    } = arithmetic;
+    let all_pairs = match epilogue {
+        FusedEpilogue::SwiGlu { .. } => rows / 2,
+        _ => rows.div_ceil(2),
+    };
+    let (file, pairs, threads) = match matrices {
+        Some(matrices) => ("mat_mul_coop", COOP_ROW_PAIRS, matrices.threads()),
+        None if tokens > MAT_VEC_MAX_TOKENS => ("mat_mul", TILE_ROW_PAIRS, THREADS),
+        None => {
+            let cols = weights[0].matrix.cols;
+            let (pairs, threads) = mat_vec_block(epilogue, rows, cols, tokens, max_threads);
+            ("mat_vec", pairs, threads)
         }
     };
-    let file = match (tiled, matrices) {
-        (false, _) => "mat_vec",
-        (true, None) => "mat_mul",
-        (true, Some(_)) => "mat_mul_coop",
-    };
-    let threads = matrices.map_or(THREADS, |it| COOP_SUBGROUPS * it.subgroup);
     let kernel = kernel_with_threads(file, threads, weights[0].matrix.cols)
         .flag("NORM", prologue == FusedPrologue::RmsNorm)
         .flag("MERGE", prologue == FusedPrologue::MergeChunks)
         .flag("x_STAGED", prologue != FusedPrologue::None)
-        .flag("x_DOT4", dot4)
         .number("PAIRS", pairs)
         .number("ALL_PAIRS", all_pairs)
         .number("ALL_ROWS", rows)
         .float("EPS", shape.eps);
+    let kernel = with_activations(kernel, "x", activations);
     let mut kernel = with_weights(with_heads(kernel, shape), weights);
-    if !tiled {
-        kernel = kernel.number("COLUMNS", tokens);
-    }
     if let Some(CoopMatrices { edge, paired, .. }) = matrices {
-        kernel = kernel.flag("EDGE_8", edge == 8).flag("PAIRED", paired);
-        kernel.each = COOP_SUBGROUP_TILE / edge;
+        let [row_subgroups, token_subgroups] = COOP_SUBGROUPS;
+        kernel = kernel
+            .flag("EDGE_8", edge == 8)
+            .flag("PAIRED", paired)
+            .number("ROW_SUBGROUPS", row_subgroups)
+            .number("TOKEN_SUBGROUPS", token_subgroups)
+            .number("ROW_EDGES", 2 * COOP_ROW_PAIRS / row_subgroups / edge)
+            .number("TOKEN_EDGES", COOP_TOKENS / token_subgroups / edge);
+    } else if tokens <= MAT_VEC_MAX_TOKENS {
+        // The smallest subgroups have four invocations.
+        kernel = kernel
+            .number("COLUMNS", tokens)
+            .number("PARTIALS", pairs.max(threads / 4));
     }
     kernel = match epilogue {
         FusedEpilogue::Store { stride, first, add } => {
@@ -226,9 +295,9 @@ pub(crate) fn product<B>(
                 .flag("ROTATED", rotates)
                 .number("ROTARY", shape.rotary)
         }
-        FusedEpilogue::SwiGlu { dot4 } => {
+        FusedEpilogue::SwiGlu { activations } => {
             kernel.epilogue = "epilogue_swiglu";
-            kernel.flag("f_DOT4", dot4)
+            with_activations(kernel, "f", activations)
         }
     };
     (kernel, all_pairs.div_ceil(pairs))

@@ -12,7 +12,7 @@ fn main(id: Lane) {
     return;
   }
   for (var g = thread(id); g < GROUPS; g += THREADS) {
-    let w = weights_of(group0(row, g));
+    let w = weights_of(decode0(load0(row, g), row, g));
     let at = (token * GROUPS + g) * 8u;
     target_rows[at] = w[0];
     target_rows[at + 1u] = w[1];

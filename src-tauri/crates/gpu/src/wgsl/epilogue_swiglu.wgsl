@@ -2,12 +2,20 @@
 #include activations X=f ACCESS=read_write
 #include store_activations X=f
 
-fn first_of(pair: u32, g: u32) -> Group {
-  return group0(pair, g);
+fn load_first(pair: u32, g: u32) -> Packed {
+  return load0(pair, g);
 }
 
-fn second_of(pair: u32, g: u32) -> Group {
-  return group1(pair, g);
+fn load_second(pair: u32, g: u32) -> Packed {
+  return load1(pair, g);
+}
+
+fn decode_first(p: Packed, pair: u32, g: u32) -> Group {
+  return decode0(p, pair, g);
+}
+
+fn decode_second(p: Packed, pair: u32, g: u32) -> Group {
+  return decode1(p, pair, g);
 }
 
 fn gated(v: vec2<f32>) -> f32 {

@@ -6,6 +6,14 @@ struct Group {
   minimum: f32,
 }
 
+// A group as it is stored, not decoded yet: quants, and what its format has beside them. Groups are loaded ahead, so that
+// loads overlap with arithmetic.
+struct Packed {
+  q: vec4<u32>,
+  more: vec4<u32>,
+  scales: vec2<u32>,
+}
+
 fn floats_of(bytes: u32) -> vec4<f32> {
   return vec4<f32>(unpack4xI8(bytes));
 }

@@ -1,5 +1,5 @@
 // 1 / √(mean x² + ε) of a row of `source` from vector `start` on, by the whole workgroup.
-var<workgroup> squares: array<f32, 32>;
+var<workgroup> squares: array<f32, THREADS / 4u>;
 
 fn inverse_rms(id: Lane, start: u32) -> f32 {
   var sum = 0.0;

@@ -1,3 +1,7 @@
+// Divides activations in f16, and multiplies the weights that meet them: activations behind SwiGLU may exceed the range
+// of f16, and weights are small.
+const HALF_RANGE = 64.0;
+
 // The parameters of a pass.
 struct Step {
   // Positions in the KV cache before the pass.

@@ -1,14 +1,14 @@
-// Reads keys, eight values at a time, and values, two at a time; `at` counts groups of 32.
+// Reads keys and values, eight at a time; `at` counts groups of 32.
 #if KV_F32
 @group(0) @binding(#) var<storage, read> keys: array<vec4<f32>>;
-@group(0) @binding(#) var<storage, read> values: array<vec2<f32>>;
+@group(0) @binding(#) var<storage, read> values: array<vec4<f32>>;
 #elif KV_F16
 @group(0) @binding(#) var<storage, read> keys: array<vec4<u32>>;
-@group(0) @binding(#) var<storage, read> values: array<u32>;
+@group(0) @binding(#) var<storage, read> values: array<vec4<u32>>;
 #else
 @group(0) @binding(#) var<storage, read> keys: array<vec2<u32>>;
 @group(0) @binding(#) var<storage, read> keys_scales: array<f32>;
-@group(0) @binding(#) var<storage, read> values: array<u32>;
+@group(0) @binding(#) var<storage, read> values: array<vec2<u32>>;
 @group(0) @binding(#) var<storage, read> values_scales: array<f32>;
 #endif
 
@@ -31,13 +31,21 @@ fn key_eight(at: u32, quarter: u32) -> array<vec4<f32>, 2> {
 #endif
 }
 
-fn value_pair(at: u32, pair: u32) -> vec2<f32> {
+fn value_eight(at: u32, quarter: u32) -> array<vec4<f32>, 2> {
 #if KV_F32
-  return values[at * 16u + pair];
+  return array<vec4<f32>, 2>(values[at * 8u + quarter * 2u], values[at * 8u + quarter * 2u + 1u]);
 #elif KV_F16
-  return unpack2x16float(values[at * 16u + pair]);
+  let v = values[at * 4u + quarter];
+  return array<vec4<f32>, 2>(
+    vec4<f32>(unpack2x16float(v.x), unpack2x16float(v.y)),
+    vec4<f32>(unpack2x16float(v.z), unpack2x16float(v.w)),
+  );
 #else
-  let four = vec4<f32>(unpack4xI8(values[at * 8u + pair / 2u]));
-  return values_scales[at] * select(four.xy, four.zw, (pair & 1u) == 1u);
+  let v = values[at * 4u + quarter];
+  let scale = values_scales[at];
+  return array<vec4<f32>, 2>(
+    scale * vec4<f32>(unpack4xI8(v.x)),
+    scale * vec4<f32>(unpack4xI8(v.y)),
+  );
 #endif
 }

@@ -29,9 +29,9 @@ var<workgroup> tokens_floats: array<vec4<f32>, 256>;
 fn row_group(first: u32, row: u32, g: u32) -> Group {
   let pair = min(first + row % 32u, ALL_PAIRS - 1u);
   if (row < 32u) {
-    return first_of(pair, g);
+    return decode_first(load_first(pair, g), pair, g);
   }
-  return second_of(pair, g);
+  return decode_second(load_second(pair, g), pair, g);
 }
 
 @compute @workgroup_size(THREADS)

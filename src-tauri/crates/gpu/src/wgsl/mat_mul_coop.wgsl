@@ -1,5 +1,6 @@
-// Weights times many tokens in cooperative matrices: a workgroup computes 64 rows for 64 tokens, 32 columns at a
-// time, from halves that it has unpacked into shared memory. The first four subgroups have 32 rows and 32 tokens each.
+// Weights times many tokens in cooperative matrices: a workgroup computes a tile of rows and tokens, 32 columns at a
+// time, from halves in shared memory. Its first subgroups multiply; an invocation stages one row or one token, and loads
+// the next group while the last is multiplied.
 // naga 30 declares Vulkan's memory model for such a kernel without marking shared memory as non-private; known drivers
 // rely on the barriers, and the check in a child process finds one that does not.
 enable f16;
@@ -23,69 +24,87 @@ alias Tokens = coop_mat16x16<f16, B>;
 alias Sums = coop_mat16x16<f32, C>;
 #endif
 
-const TOKENS = 64u;
-// Tokens of one call of the epilogue: 16 of each half of the subgroups.
-const COLUMNS = 32u;
+const ROWS = 2u * PAIRS;
+const TOKENS = TOKEN_SUBGROUPS * TOKEN_EDGES * EDGE;
+// Subgroups that multiply: each ROW_EDGES × TOKEN_EDGES matrices.
+const MULTIPLIERS = ROW_SUBGROUPS * TOKEN_SUBGROUPS;
+// Tokens of one call of the epilogue.
+const COLUMNS = 16u;
 // The type of an element of shared memory, the columns in it, and the stride of a row in elements: rows begin in
 // different banks.
 #if PAIRED
-alias Packed = vec2<f16>;
+alias Element = vec2<f16>;
 const PACKING = 2u;
 #else
-alias Packed = f16;
+alias Element = f16;
 const PACKING = 1u;
 #endif
 const LINE = 40u / PACKING;
-// Weights are multiplied and activations divided by it, to stay in the range of f16: activations behind SwiGLU may be
-// larger, and weights are small.
-const RANGE_SCALE = 64.0;
 
-// 64 rows, of which those of a pair are neighbours, then 64 tokens.
-var<workgroup> halves: array<Packed, 128u * LINE>;
+// The rows, of which those of a pair are neighbours, then the tokens.
+var<workgroup> halves: array<Element, (ROWS + TOKENS) * LINE>;
 // [token][row]
-var<workgroup> results: array<f32, 64u * COLUMNS>;
+var<workgroup> results: array<f32, ROWS * COLUMNS>;
 
 // The results of a pair of rows: `at` is [token][pair].
 fn result(at: u32) -> vec2<f32> {
   return vec2<f32>(results[2u * at], results[2u * at + 1u]);
 }
 
-// Stores columns 4q.. of a row or, behind the rows, of a token.
-fn store_four(line: u32, q: u32, v: vec4<f32>) {
-  let four = vec4<f16>(v);
-  let at = line * LINE + 4u / PACKING * q;
-#if PAIRED
-  halves[at] = four.xy;
-  halves[at + 1u] = four.zw;
-#else
-  halves[at] = four.x;
-  halves[at + 1u] = four.y;
-  halves[at + 2u] = four.z;
-  halves[at + 3u] = four.w;
-#endif
+fn pair_of(row: u32, first: u32) -> u32 {
+  return min(first + row / 2u, ALL_PAIRS - 1u);
 }
 
-fn row_group(row: u32, first: u32, g: u32) -> Group {
-  let pair = min(first + row / 2u, ALL_PAIRS - 1u);
+fn load_group(row: u32, first: u32, g: u32) -> Packed {
   if (row % 2u == 0u) {
-    return first_of(pair, g);
+    return load_first(pair_of(row, first), g);
   }
-  return second_of(pair, g);
+  return load_second(pair_of(row, first), g);
 }
 
-// Four of a group of activations.
-fn activation(at: u32, i: u32) -> vec4<f32> {
-#if x_DOT4
-  let bytes = x_bytes[at * 2u + i / 4u][i % 4u];
-  return x_scales[at][i / 4u] * vec4<f32>(unpack4xI8(bytes));
+fn decode_group(p: Packed, row: u32, first: u32, g: u32) -> Group {
+  if (row % 2u == 0u) {
+    return decode_first(p, pair_of(row, first), g);
+  }
+  return decode_second(p, pair_of(row, first), g);
+}
+
+// Stores four values; `at` counts pairs.
+fn store_four(at: u32, v: vec4<f32>) {
+#if PAIRED
+  halves[at] = vec2<f16>(v.xy);
+  halves[at + 1u] = vec2<f16>(v.zw);
 #else
-  return x_floats[at * 8u + i];
+  let four = vec4<f16>(v);
+  halves[2u * at] = four.x;
+  halves[2u * at + 1u] = four.y;
+  halves[2u * at + 2u] = four.z;
+  halves[2u * at + 3u] = four.w;
 #endif
 }
 
-// The slot of a token of the tile: each half of the subgroups has 16 of the first 32, which go to the epilogue first.
-fn slot(token: u32) -> u32 {
-  return token % 16u + (token / 32u) * 16u + ((token / 16u) % 2u) * 32u;
+// Stores eight halves.
+fn store_packed(at: u32, v: vec4<u32>) {
+#if PAIRED
+  halves[at] = vec2<f16>(unpack2x16float(v.x));
+  halves[at + 1u] = vec2<f16>(unpack2x16float(v.y));
+  halves[at + 2u] = vec2<f16>(unpack2x16float(v.z));
+  halves[at + 3u] = vec2<f16>(unpack2x16float(v.w));
+#else
+  for (var i = 0u; i < 4u; i++) {
+    let pair = vec2<f16>(unpack2x16float(v[i]));
+    halves[2u * (at + i)] = pair.x;
+    halves[2u * (at + i) + 1u] = pair.y;
+  }
+#endif
+}
+
+// Stores a group of a row of the weights.
+fn store_row(line: u32, w: Group) {
+  let values = weights_of(w);
+#each I=8
+  store_four(line * 20u + 2u * $Iu, values[$I] * HALF_RANGE);
+#end
 }
 
 @compute @workgroup_size(THREADS)
@@ -93,36 +112,53 @@ fn main(id: Lane) {
   let t = thread(id);
   let first = id.workgroup.x * PAIRS;
   let token = id.workgroup.y * TOKENS;
-  let own_row = (id.subgroup % 2u) * 32u;
-  let own_half = (id.subgroup / 2u) % 2u;
-  let own_token = 64u + own_half * 32u;
-#each I J
+  let own_row = (id.subgroup % ROW_SUBGROUPS) * ROW_EDGES * EDGE;
+  let own_column = (id.subgroup / ROW_SUBGROUPS) * TOKEN_EDGES * EDGE;
+#each I=ROW_EDGES J=TOKEN_EDGES
   var sum$I$J = Sums();
 #end
+  var next: Packed;
+#each Q=4
+  var copied$Q: vec4<u32>;
+#end
+  let is_row = t < ROWS;
+  let is_token = !is_row && t < ROWS + TOKENS;
+  let source = (token + t - ROWS) * GROUPS * 4u;
+  if (is_row) {
+    next = load_group(t, first, 0u);
+  } else if (is_token) {
+#each Q=4
+    copied$Q = x_halves[source + $Qu];
+#end
+  }
   for (var g = 0u; g < GROUPS; g++) {
     workgroupBarrier();
-    for (var i = t; i < 128u; i += THREADS) {
-      if (i < 64u) {
-        var v = weights_of(row_group(i, first, g));
-        for (var q = 0u; q < 8u; q++) {
-          store_four(i, q, v[q] * RANGE_SCALE);
-        }
-      } else {
-        let c = i - 64u;
-        let at = (token + c) * GROUPS + g;
-        for (var q = 0u; q < 8u; q++) {
-          store_four(64u + slot(c), q, activation(at, q) / RANGE_SCALE);
-        }
-      }
+    if (is_row) {
+      store_row(t, decode_group(next, t, first, g));
+    } else if (is_token) {
+#each Q=4
+      store_packed(t * 20u + 4u * $Qu, copied$Q);
+#end
     }
     workgroupBarrier();
-    if (id.subgroup < 4u) {
-      for (var k = 0u; k < 32u; k += EDGE) {
-#each I
-        let rows$I = coopLoadT<Rows>(&halves[(own_row + $Iu * EDGE) * LINE + k / PACKING], LINE);
-        let tokens$I = coopLoad<Tokens>(&halves[(own_token + $Iu * EDGE) * LINE + k / PACKING], LINE);
+    let h = min(g + 1u, GROUPS - 1u);
+    if (is_row) {
+      next = load_group(t, first, h);
+    } else if (is_token) {
+      let at = source + h * 4u;
+#each Q=4
+      copied$Q = x_halves[at + $Qu];
 #end
-#each I J
+    }
+    if (id.subgroup < MULTIPLIERS) {
+      for (var k = 0u; k < 32u; k += EDGE) {
+#each I=ROW_EDGES
+        let rows$I = coopLoadT<Rows>(&halves[(own_row + $Iu * EDGE) * LINE + k / PACKING], LINE);
+#end
+#each J=TOKEN_EDGES
+        let tokens$J = coopLoad<Tokens>(&halves[(ROWS + own_column + $Ju * EDGE) * LINE + k / PACKING], LINE);
+#end
+#each I=ROW_EDGES J=TOKEN_EDGES
         sum$I$J = coopMultiplyAdd(rows$I, tokens$J, sum$I$J);
 #end
       }
@@ -130,10 +166,10 @@ fn main(id: Lane) {
   }
   for (var part = 0u; part < TOKENS / COLUMNS; part++) {
     workgroupBarrier();
-    if (id.subgroup < 4u) {
-#each I J
-      if ($Ju * EDGE / 16u == part) {
-        coopStore(sum$I$J, &results[(own_half * 16u + $Ju * EDGE % 16u) * 64u + own_row + $Iu * EDGE], 64u);
+    if (id.subgroup < MULTIPLIERS) {
+#each I=ROW_EDGES J=TOKEN_EDGES
+      if ((own_column + $Ju * EDGE) / COLUMNS == part) {
+        coopStore(sum$I$J, &results[(own_column + $Ju * EDGE) % COLUMNS * ROWS + own_row + $Iu * EDGE], ROWS);
       }
 #end
     }

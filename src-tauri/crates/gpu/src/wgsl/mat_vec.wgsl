@@ -1,5 +1,6 @@
-// Rows of quantised weights times COLUMNS tokens. A subgroup takes two rows at a time, its lanes every
-// width-th group of 32; prologue (norm, merge) and epilogue (RoPE, KV cache, SwiGLU, sum) are fused in.
+// Rows of quantised weights times COLUMNS tokens. A subgroup takes two rows at a time, its lanes every width-th group of
+// 32; where there are more subgroups than pairs of rows, several share a pair. Prologue (norm, merge) and epilogue (RoPE,
+// KV cache, SwiGLU, sum) are fused in.
 #include invocation
 #include activations X=x ACCESS=read
 #include dot_group
@@ -15,16 +16,34 @@
 #endif
 #include $EPILOGUE
 
-var<workgroup> results: array<vec2<f32>, PAIRS * COLUMNS>;
+// [split][token][pair]
+var<workgroup> results: array<vec2<f32>, PARTIALS * COLUMNS>;
+// Subgroups that share a pair.
+var<private> splits: u32;
 
 // The results of a pair of rows: `at` is [token][pair].
 fn result(at: u32) -> vec2<f32> {
-  return results[at];
+  var sum = results[at];
+  for (var s = 1u; s < splits; s++) {
+    sum += results[s * PAIRS * COLUMNS + at];
+  }
+  return sum;
 }
 
 @compute @workgroup_size(THREADS)
 fn main(id: Lane) {
   let t = thread(id);
+  splits = max(id.subgroups / PAIRS, 1u);
+  let part = select(0u, id.subgroup / PAIRS, splits > 1u);
+  let begin = part * id.width + id.lane;
+  let stride = splits * id.width;
+  let rounds = (GROUPS + stride - 1u) / stride;
+  var p = select(id.subgroup, id.subgroup % PAIRS, splits > 1u);
+  // The first two groups are loaded before the prologue, the next two before the present ones are multiplied.
+  var pair = min(id.workgroup.x * PAIRS + p, ALL_PAIRS - 1u);
+  var g = begin;
+  var a = load_first(pair, min(g, GROUPS - 1u));
+  var b = load_second(pair, min(g, GROUPS - 1u));
 #if NORM
   let inverse = inverse_rms(id, step.column * GROUPS * 8u);
   for (var i = t; i < GROUPS * 4u; i += THREADS) {
@@ -39,30 +58,48 @@ fn main(id: Lane) {
   }
   workgroupBarrier();
 #endif
-  for (var p = id.subgroup; p < PAIRS; p += id.subgroups) {
-    let pair = id.workgroup.x * PAIRS + p;
-    var sum: array<vec2<f32>, COLUMNS>;
-    for (var c = 0u; c < COLUMNS; c++) {
-      sum[c] = vec2<f32>(0.0);
+#each C=COLUMNS
+  var sum$C = vec2<f32>(0.0);
+#end
+  var round = 0u;
+  loop {
+    let own = p;
+    let own_pair = pair;
+    let own_g = min(g, GROUPS - 1u);
+    let counts = select(0.0, 1.0, g < GROUPS);
+    let own_a = a;
+    let own_b = b;
+    round += 1u;
+    let ends = round == rounds;
+    let last = ends && (splits > 1u || p + id.subgroups >= PAIRS);
+    if (!last) {
+      g = select(g + stride, begin, ends);
+      p = select(p, p + id.subgroups, ends);
+      pair = min(id.workgroup.x * PAIRS + p, ALL_PAIRS - 1u);
+      a = load_first(pair, min(g, GROUPS - 1u));
+      b = load_second(pair, min(g, GROUPS - 1u));
     }
-    if (pair < ALL_PAIRS) {
-      for (var g = id.lane; g < GROUPS; g += id.width) {
-        let a = first_of(pair, g);
-        let b = second_of(pair, g);
+    let first = decode_first(own_a, own_pair, own_g);
+    let second = decode_second(own_b, own_pair, own_g);
 #if x_STAGED
-        let at = g;
+    let at = own_g;
 #else
-        let at = step.column * GROUPS + g;
+    let at = step.column * GROUPS + own_g;
 #endif
-        for (var c = 0u; c < COLUMNS; c++) {
-          sum[c] += vec2<f32>(dot_group(a, at + c * GROUPS), dot_group(b, at + c * GROUPS));
-        }
-      }
-    }
-    for (var c = 0u; c < COLUMNS; c++) {
-      let whole = subgroupAdd(sum[c]);
+#each C=COLUMNS
+    sum$C += counts * vec2<f32>(dot_group(first, at + $Cu * GROUPS), dot_group(second, at + $Cu * GROUPS));
+#end
+    if (ends) {
+      round = 0u;
+#each C=COLUMNS
+      let whole$C = subgroupAdd(sum$C);
+      sum$C = vec2<f32>(0.0);
       if (id.lane == 0u) {
-        results[c * PAIRS + p] = whole;
+        results[(part * COLUMNS + $Cu) * PAIRS + own] = whole$C;
+      }
+#end
+      if (last) {
+        break;
       }
     }
   }

@@ -2,14 +2,17 @@
 @group(0) @binding(#) var<storage, read> w$M: array<vec4<u32>>;
 #include k_quant_scales M=$M
 
-fn group$M(row: u32, g: u32) -> Group {
+fn load$M(row: u32, g: u32) -> Packed {
   let at = row * GROUPS + g;
-  let scales = k_quant_scales$M(w$M[at / 8u], g);
-  let q = w$M[ALL$M / 8u + at];
+  return Packed(w$M[ALL$M / 8u + at], w$M[at / 8u], vec2<u32>(0u));
+}
+
+fn decode$M(p: Packed, row: u32, g: u32) -> Group {
+  let scales = k_quant_scales$M(p.more, g);
   let mask = vec4<u32>(0x0f0f0f0fu);
   return Group(
-    q & mask,
-    (q >> vec4<u32>(4u)) & mask,
+    p.q & mask,
+    (p.q >> vec4<u32>(4u)) & mask,
     vec2<f32>(scales.x),
     scales.y,
   );

@@ -7,15 +7,19 @@ fn fifth$M(bits: u32, start: u32) -> vec4<u32> {
   return ((vec4<u32>(bits) >> shifts) & vec4<u32>(0x01010101u)) << vec4<u32>(4u);
 }
 
-fn group$M(row: u32, g: u32) -> Group {
+fn load$M(row: u32, g: u32) -> Packed {
   let at = row * GROUPS + g;
-  let scales = k_quant_scales$M(w$M[at / 8u], g);
-  let q = w$M[ALL$M / 8u + at];
   let bits = w$M[ALL$M / 8u + ALL$M + at / 4u][at & 3u];
+  return Packed(w$M[ALL$M / 8u + at], w$M[at / 8u], vec2<u32>(bits));
+}
+
+fn decode$M(p: Packed, row: u32, g: u32) -> Group {
+  let scales = k_quant_scales$M(p.more, g);
+  let bits = p.scales.x;
   let mask = vec4<u32>(0x0f0f0f0fu);
   return Group(
-    (q & mask) | fifth$M(bits, 0u),
-    ((q >> vec4<u32>(4u)) & mask) | fifth$M(bits, 4u),
+    (p.q & mask) | fifth$M(bits, 0u),
+    ((p.q >> vec4<u32>(4u)) & mask) | fifth$M(bits, 4u),
     vec2<f32>(scales.x),
     scales.y,
   );

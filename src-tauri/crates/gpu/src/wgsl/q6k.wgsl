@@ -10,25 +10,29 @@ fn signed$M(nibbles: vec4<u32>, bits: u32) -> vec4<u32> {
   return lifted ^ vec4<u32>(0x80808080u);
 }
 
-fn group$M(row: u32, g: u32) -> Group {
+fn load$M(row: u32, g: u32) -> Packed {
   let at = row * GROUPS + g;
   let block = at / 8u;
-  let q = w$M[at];
-  let bits = w$M[ALL$M + at / 2u];
   let scales = w$M[ALL$M + ALL$M / 2u + block][(g & 7u) / 2u];
   let halves = w$M[ALL$M + ALL$M / 2u + ALL$M / 8u + block / 8u][(block / 2u) & 3u];
-  let pair = unpack2x16float(halves);
-  let d = select(pair.x, pair.y, (block & 1u) == 1u);
+  return Packed(w$M[at], w$M[ALL$M + at / 2u], vec2<u32>(scales, halves));
+}
+
+fn decode$M(p: Packed, row: u32, g: u32) -> Group {
+  let at = row * GROUPS + g;
+  let pair = unpack2x16float(p.scales.y);
+  let d = select(pair.x, pair.y, ((at / 8u) & 1u) == 1u);
+  let scales = bitcast<i32>(p.scales.x);
   let shift = (g & 1u) * 16u;
   let scale = vec2<f32>(
-    f32(extractBits(bitcast<i32>(scales), shift, 8u)),
-    f32(extractBits(bitcast<i32>(scales), shift + 8u, 8u)),
+    f32(extractBits(scales, shift, 8u)),
+    f32(extractBits(scales, shift + 8u, 8u)),
   );
-  let upper = select(bits.xy, bits.zw, (at & 1u) == 1u);
+  let upper = select(p.more.xy, p.more.zw, (at & 1u) == 1u);
   let mask = vec4<u32>(0x0f0f0f0fu);
   return Group(
-    signed$M(q & mask, upper.x),
-    signed$M((q >> vec4<u32>(4u)) & mask, upper.y),
+    signed$M(p.q & mask, upper.x),
+    signed$M((p.q >> vec4<u32>(4u)) & mask, upper.y),
     d * scale,
     0.0,
   );

@@ -143,7 +143,7 @@ fn main(id: Lane) {
   }
 #if EMBED
   for (var g = t; g < GROUPS; g += THREADS) {
-    var w = weights_of(group0(token, g));
+    var w = weights_of(decode0(load0(token, g), token, g));
     for (var i = 0u; i < 8u; i++) {
       target_row[g * 8u + i] = w[i];
     }

@@ -19,6 +19,12 @@ fn store_$X(at: u32, quarter: u32, a: vec4<f32>, b: vec4<f32>) {
   if (quarter == 0u) {
     $X_scales[at] = vec4<f32>(scale, upper, sum, 0.0);
   }
+#elif $X_HALF
+  let p = a / HALF_RANGE;
+  let q = b / HALF_RANGE;
+  $X_halves[at * 4u + quarter] = vec4<u32>(
+    pack2x16float(p.xy), pack2x16float(p.zw), pack2x16float(q.xy), pack2x16float(q.zw),
+  );
 #else
   $X_floats[at * 8u + quarter * 2u] = a;
   $X_floats[at * 8u + quarter * 2u + 1u] = b;
