@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ops::Range;
+use std::panic::{self, AssertUnwindSafe};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -41,6 +42,8 @@ pub struct Wgpu {
     pipelines: Arc<Mutex<HashMap<Kernel, ComputePipeline>>>,
     /// The first error of the driver; wgpu reports errors by callback.
     error: Arc<FirstError>,
+    /// The loss of the device, which is final.
+    loss: Arc<FirstError>,
     readbacks: Vec<Buffer>,
     staged: usize,
     matrices: Option<CoopMatrices>,
@@ -122,14 +125,25 @@ impl Wgpu {
             };
             uncaptured.record(error);
         }));
-        let loss = Arc::clone(&first_error);
-        device.set_device_lost_callback(move |_, words| loss.record(GpuError::Lost(words)));
+        let loss = Arc::new(FirstError::default());
+        let lost = Arc::clone(&loss);
+        device.set_device_lost_callback(move |_, words| {
+            // wgpu gives up a device whose memory is full.
+            let is_full = words == wgpu::hal::DeviceError::OutOfMemory.to_string();
+            let error = if is_full {
+                GpuError::OutOfMemory
+            } else {
+                GpuError::Lost
+            };
+            lost.record(error(words));
+        });
         Ok(Wgpu {
             info,
             device,
             queue,
             pipelines: Arc::default(),
             error: first_error,
+            loss,
             readbacks: Vec::new(),
             staged: 0,
             matrices,
@@ -142,7 +156,9 @@ impl Wgpu {
     }
 
     fn check(&self) -> Result<(), GpuError> {
-        lock(&self.error.0).clone().map_or(Ok(()), Err)
+        let error = lock(&self.loss.0).clone();
+        let error = error.or_else(|| lock(&self.error.0).clone());
+        error.map_or(Ok(()), Err)
     }
 
     /// Waits for a submission, or for all.
@@ -151,7 +167,15 @@ impl Wgpu {
             submission_index,
             timeout: Some(TIMEOUT),
         };
-        match self.device.poll(wait) {
+        self.check()?;
+        // wgpu panics if the device is lost while it waits.
+        let polled = panic::catch_unwind(AssertUnwindSafe(|| self.device.poll(wait)));
+        let Ok(polled) = polled else {
+            self.loss
+                .record(GpuError::Lost("it did not answer".to_owned()));
+            return self.check();
+        };
+        match polled {
             Ok(_) => self.check(),
             // Recorded, so that every later call fails at once.
             Err(PollError::Timeout) => {
@@ -273,7 +297,7 @@ impl Executor for Wgpu {
             usage: BufferUsages::STORAGE | BufferUsages::COPY_DST | BufferUsages::COPY_SRC,
             mapped_at_creation: false,
         });
-        // Out of memory is recoverable: a smaller buffer may still fit.
+        // Out of memory is recoverable unless the device is lost: a smaller buffer may still fit.
         let full = lock(&self.error.0).take_if(|it| matches!(it, GpuError::OutOfMemory(_)));
         match full {
             Some(full) => Err(full),
