@@ -4,10 +4,6 @@ use std::path::Path;
 
 use super::*;
 
-#[expect(dead_code, reason = "no test here asks for a GPU")]
-#[path = "../../crates/skipped.rs"]
-mod skipped;
-
 /// Returns a command that finds the real file; `None` if set-up could not fetch it.
 fn with_real_file() -> Option<Command> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../models/bundled");

@@ -3,9 +3,6 @@
 #[expect(dead_code, reason = "the downloader's own tests use more of it")]
 #[path = "../../crates/fetch/tests/fetch/server.rs"]
 mod server;
-#[expect(dead_code, reason = "no test here asks for a GPU")]
-#[path = "../../crates/skipped.rs"]
-mod skipped;
 
 use std::fs;
 use std::path::Path;
@@ -16,7 +13,7 @@ use serde_json::json;
 
 use server::{Reply, Server};
 
-use super::{goldcrest, parsed, refusal, stdout, tiny_model};
+use super::{goldcrest, parsed, refusal, skipped, stdout, tiny_model};
 
 /// The SHA-256 of the tiny model.
 const TINY_SHA256: &str = "806b065fdf01ec3447b44e62f6f772204eae26bcf2d73e73fa9e4de4bf32e17a";

@@ -18,6 +18,9 @@ mod models;
 mod presets;
 mod quantize;
 mod says;
+#[expect(dead_code, reason = "no test here asks for a GPU")]
+#[path = "../../crates/skipped.rs"]
+mod skipped;
 mod stdin;
 mod terminal;
 #[path = "../../crates/tiny_model.rs"]

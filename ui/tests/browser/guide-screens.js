@@ -6,7 +6,7 @@ export const guideScreens = {
     act: async (page) => {
       await page.keyboard.press("F1");
       const help = page.getByRole("dialog", { name: "Help", exact: true });
-      await help.getByRole("button", { name: "Delete a chat" }).click();
+      await help.getByRole("button", { name: "Temporary chats" }).click();
     },
   },
   "guide-answer": {

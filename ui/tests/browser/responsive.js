@@ -1,4 +1,5 @@
 // Repetitive answers, as a model in a loop writes them, and the time for which they block the page.
+import { test } from "node:test";
 
 const long = (text, length) => text.repeat(Math.ceil(length / text.length)).slice(0, length);
 
@@ -64,4 +65,21 @@ export function answeredLong(page) {
     undefined,
     { polling: 100, timeout: 120_000 },
   );
+}
+
+/**
+ * Registers a test of processor time, which is retried once: time stolen from a virtual machine
+ * counts as used.
+ */
+export function timed(stand, name, run) {
+  test(name, async (t) => {
+    try {
+      await run(t);
+    } catch (error) {
+      t.diagnostic(`once more: ${error.message}`);
+      const open = stand().browser.contexts();
+      await Promise.all(open.map((context) => context.close()));
+      await run(t);
+    }
+  });
 }

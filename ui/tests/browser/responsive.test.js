@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { answeredLong, fences, floods, pageTasks } from "./responsive.js";
+import { answeredLong, fences, floods, pageTasks, timed } from "./responsive.js";
 import { answered, ask, soon, Stand } from "./window.js";
 
 let stand;
@@ -35,78 +35,70 @@ const cases = [
   ["a row of a table", floods["table row"].slice(0, 150_000)],
 ];
 
-/**
- * Registers a test of processor time, which is retried once: time stolen from a virtual machine
- * counts as used.
- */
-function timed(name, run) {
-  test(name, async (t) => {
-    try {
-      await run(t);
-    } catch (error) {
-      t.diagnostic(`once more: ${error.message}`);
-      await Promise.all(stand.browser.contexts().map((context) => context.close()));
-      await run(t);
-    }
-  });
-}
-
-timed("the window does not stand still over a question of a megabyte", async () => {
-  const page = await stand.page({ context: 2_000_000 });
-  const text = "Съешь же ещё этих мягких французских булок, да выпей чаю. ".repeat(17_000);
-  await page.getByRole("textbox", { name: "Message" }).focus();
-  await page.keyboard.insertText(text);
-  await page.getByRole("button", { name: "Send", exact: true }).click();
-  const all = page.getByRole("button", { name: "Show all" });
-  await all.waitFor();
-  // The scripted host also takes long, to count the words.
-  await answered(page);
-  const shown = await pageTasks(stand, page, async () => {
-    await all.evaluate((button) => button.click());
-    await page.waitForFunction(
-      (length) => document.querySelector(".bubble").textContent.length >= length,
-      text.trim().length,
-    );
-  });
-  assert(shown.longest < MOST_MS, `a task of ${shown.longest} ms`);
-  await page.context().close();
-});
+timed(
+  () => stand,
+  "the window does not stand still over a question of a megabyte",
+  async () => {
+    const page = await stand.page({ context: 2_000_000 });
+    const text = "Съешь же ещё этих мягких французских булок, да выпей чаю. ".repeat(17_000);
+    await page.getByRole("textbox", { name: "Message" }).focus();
+    await page.keyboard.insertText(text);
+    await page.getByRole("button", { name: "Send", exact: true }).click();
+    const all = page.getByRole("button", { name: "Show all" });
+    await all.waitFor();
+    // The scripted host also takes long, to count the words.
+    await answered(page);
+    const shown = await pageTasks(stand, page, async () => {
+      await all.evaluate((button) => button.click());
+      await page.waitForFunction(
+        (length) => document.querySelector(".bubble").textContent.length >= length,
+        text.trim().length,
+      );
+    });
+    assert(shown.longest < MOST_MS, `a task of ${shown.longest} ms`);
+    await page.context().close();
+  },
+);
 
 for (const [name, text] of cases)
-  timed(`the window does not stand still over an endless answer: ${name}`, async (t) => {
-    const page = await stand.page({ rate: 20_000, reading: 0 });
-    await page.getByRole("button", { name: "Thinking", exact: true }).click();
-    const grown = await flood(page, text);
-    t.diagnostic(`${text.length} characters as they come: ${JSON.stringify(grown)}`);
-    assert(grown.count > 50, "the page's tasks were seen");
-    assert(grown.longest < MOST_MS, `a task of ${grown.longest} ms`);
-    await soon(async () => {
-      const shown = await length(page);
-      assert(shown > text.length / 4, `${shown} characters are shown`);
-    });
-    const shown = Math.floor(text.length / 4);
-    const open = (at) =>
-      page.evaluate(
-        (at) => document.querySelectorAll("[aria-label=Chats] li .open")[at].click(),
-        at,
-      );
-    await open(1);
-    await page.waitForFunction(
-      () => (document.querySelector(".answer")?.textContent.length ?? 0) < 10_000,
-    );
-    const opened = await pageTasks(stand, page, async () => {
-      await open(0);
+  timed(
+    () => stand,
+    `the window does not stand still over an endless answer: ${name}`,
+    async (t) => {
+      const page = await stand.page({ rate: 20_000, reading: 0 });
+      await page.getByRole("button", { name: "Thinking", exact: true }).click();
+      const grown = await flood(page, text);
+      t.diagnostic(`${text.length} characters as they come: ${JSON.stringify(grown)}`);
+      assert(grown.count > 50, "the page's tasks were seen");
+      assert(grown.longest < MOST_MS, `a task of ${grown.longest} ms`);
+      await soon(async () => {
+        const shown = await length(page);
+        assert(shown > text.length / 4, `${shown} characters are shown`);
+      });
+      const shown = Math.floor(text.length / 4);
+      const open = (at) =>
+        page.evaluate(
+          (at) => document.querySelectorAll("[aria-label=Chats] li .open")[at].click(),
+          at,
+        );
+      await open(1);
       await page.waitForFunction(
-        (shown) => document.querySelector(".answer")?.textContent.length >= shown,
-        shown,
-        { polling: 250, timeout: 60_000 },
+        () => (document.querySelector(".answer")?.textContent.length ?? 0) < 10_000,
       );
-    });
-    t.diagnostic(`at once: ${JSON.stringify(opened)}`);
-    assert(opened.longest < MOST_MS, `a task of ${opened.longest} ms`);
-    assert.deepEqual(page.faults, []);
-    await page.context().close();
-  });
+      const opened = await pageTasks(stand, page, async () => {
+        await open(0);
+        await page.waitForFunction(
+          (shown) => document.querySelector(".answer")?.textContent.length >= shown,
+          shown,
+          { polling: 250, timeout: 60_000 },
+        );
+      });
+      t.diagnostic(`at once: ${JSON.stringify(opened)}`);
+      assert(opened.longest < MOST_MS, `a task of ${opened.longest} ms`);
+      assert.deepEqual(page.faults, []);
+      await page.context().close();
+    },
+  );
 
 test("code has its colours, also in a list, and after code that took too long", async () => {
   const page = await stand.page({ rate: 20_000, reading: 0 });
