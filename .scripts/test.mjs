@@ -33,6 +33,9 @@ const onSoftwareVulkan = hasSoftwareVulkan();
 // Software Vulkan always provides a device, so a test that finds none fails.
 const needGpu = onSoftwareVulkan ? { GOLDCREST_NEED_GPU: "1" } : {};
 
+/** Tests that run each kernel: products in all formats, prompts and single tokens of a model. */
+const WIDTH_DEPENDENT = ["products", "do_not_depend_on_the_chunk_size", "tokens_one_by_one"];
+
 /** GPU tests on Mesa's software Vulkan with this many lanes per subgroup. */
 const gpu = (lanes) => ({
   title: `GPU, ${lanes} lanes a subgroup`,
@@ -40,7 +43,7 @@ const gpu = (lanes) => ({
   runner: "cargo",
   // The whole workspace, since for a part of it cargo would build dependencies again with other
   // features.
-  steps: [cargo("test", "--no-fail-fast", "--tests", "--", "--nocapture", "gpu", "session::")],
+  steps: [cargo("test", "--no-fail-fast", "--tests", "--", "--nocapture", ...WIDTH_DEPENDENT)],
   env: { LP_NATIVE_VECTOR_WIDTH: `${32 * lanes}`, ...needGpu },
 });
 
