@@ -34,7 +34,12 @@ const onSoftwareVulkan = hasSoftwareVulkan();
 const needGpu = onSoftwareVulkan ? { GOLDCREST_NEED_GPU: "1" } : {};
 
 /** Tests that run each kernel: products in all formats, prompts and single tokens of a model. */
-const WIDTH_DEPENDENT = ["products", "do_not_depend_on_the_chunk_size", "tokens_one_by_one"];
+const WIDTH_DEPENDENT = [
+  "products_on_the_gpu",
+  "products_of_several",
+  "do_not_depend_on_the_chunk_size",
+  "tokens_one_by_one",
+];
 
 /** GPU tests on Mesa's software Vulkan with this many lanes per subgroup. */
 const gpu = (lanes) => ({
