@@ -74,7 +74,7 @@ test("every crate in the app has a licence text, and the strict ones theirs", ()
       found.some((it) => it.name === name),
       name,
     );
-  for (const name of ["specta", "clap_mangen", "tauri-build", "goldcrest", "engine", "fetch"])
+  for (const name of ["specta", "specta-typescript", "tauri-build", "goldcrest", "engine", "fetch"])
     assert.ok(!found.some((it) => it.name === name), name);
   const mozilla = found.filter((it) => it.licence === "MPL-2.0");
   for (const it of mozilla) assert.match(it.texts.join(), /Mozilla Public License/, it.name);

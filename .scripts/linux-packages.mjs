@@ -1,6 +1,6 @@
 // Metadata and files of the .deb and .rpm that are only known once the app is built.
 import { spawnSync } from "node:child_process";
-import { mkdirSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { gzipSync } from "node:zlib";
@@ -47,18 +47,43 @@ export async function packageConfig(programs, folder, homepage) {
   if (homepage)
     add(`/usr/share/metainfo/${METAINFO}`, METAINFO, withAddresses(described, homepage));
   else console.log("goldcrest: package.json has no homepage, so software centres show no pictures");
-  const pages = join(root, "src-tauri", "bundle", "man");
-  for (const name of readdirSync(pages))
-    add(`/usr/share/man/man1/${name}.gz`, `${name}.gz`, packed(readFileSync(join(pages, name))));
+  const { deb, rpm } = commandLineFiles(programs[0], join(folder, "command-line"));
   const dumps = (option) => programs.map((program) => objdump(option, program)).join("\n");
   const needs = neededBy(dumps("-p"), dumps("-T"));
   return {
     bundle: {
       linux: {
-        deb: { depends: debDepends(needs), files },
-        rpm: { depends: rpmDepends(needs), files },
+        deb: { depends: debDepends(needs), files: { ...files, ...deb } },
+        rpm: { depends: rpmDepends(needs), files: { ...files, ...rpm } },
       },
     },
+  };
+}
+
+/**
+ * Has the app write its man pages and shell completions to `folder`, and returns them by their
+ * places in each package.
+ */
+export function commandLineFiles(app, folder) {
+  rmSync(folder, { recursive: true, force: true });
+  const done = spawnSync(app, ["package-files", folder], { encoding: "utf8" });
+  if (done.status !== 0) fail(`${app} package-files: ${done.error?.message ?? done.stderr}`);
+  const pages = join(folder, "man");
+  const common = {};
+  for (const name of readdirSync(pages)) {
+    const page = join(folder, `${name}.gz`);
+    writeFileSync(page, packed(readFileSync(join(pages, name))));
+    common[`/usr/share/man/man1/${name}.gz`] = page;
+  }
+  const completions = (name) => join(folder, "completions", name);
+  Object.assign(common, {
+    "/usr/share/bash-completion/completions/goldcrest": completions("goldcrest.bash"),
+    "/usr/share/fish/vendor_completions.d/goldcrest.fish": completions("goldcrest.fish"),
+  });
+  const zsh = completions("_goldcrest");
+  return {
+    deb: { ...common, "/usr/share/zsh/vendor-completions/_goldcrest": zsh },
+    rpm: { ...common, "/usr/share/zsh/site-functions/_goldcrest": zsh },
   };
 }
 

@@ -4,7 +4,14 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { debDepends, neededBy, rpmDepends, withAddresses } from "./linux-packages.mjs";
+import { gunzipSync } from "node:zlib";
+import {
+  commandLineFiles,
+  debDepends,
+  neededBy,
+  rpmDepends,
+  withAddresses,
+} from "./linux-packages.mjs";
 import { which } from "./programs.mjs";
 import { root } from "./root.mjs";
 import { packedBeside } from "./rust.mjs";
@@ -90,6 +97,37 @@ test("the description for software centres is in order", { skip: lacks("appstrea
   assert.ok(pictures.length > 1);
   for (const [, name] of pictures)
     assert.ok(existsSync(join(root, "ui", "screenshots", name)), name);
+});
+
+test("man pages and completions of the app are packed", { skip: lacks("sh") }, (t) => {
+  const folder = mkdtempSync(join(tmpdir(), "goldcrest-command-line-"));
+  t.after(() => rmSync(folder, { recursive: true }));
+  const app = join(folder, "app");
+  const script = `#!/bin/sh
+[ "$1" = package-files ] || exit 2
+mkdir -p "$2/man" "$2/completions"
+for name in goldcrest goldcrest-ask; do echo "page of $name" > "$2/man/$name.1"; done
+for name in goldcrest.bash goldcrest.fish _goldcrest; do : > "$2/completions/$name"; done
+`;
+  writeFileSync(app, script, { mode: 0o755 });
+  const made = join(folder, "made");
+  mkdirSync(join(made, "man"), { recursive: true });
+  writeFileSync(join(made, "man", "goldcrest-gone.1"), "of an earlier build");
+  const { deb, rpm } = commandLineFiles(app, made);
+  const common = [
+    "/usr/share/bash-completion/completions/goldcrest",
+    "/usr/share/fish/vendor_completions.d/goldcrest.fish",
+    "/usr/share/man/man1/goldcrest-ask.1.gz",
+    "/usr/share/man/man1/goldcrest.1.gz",
+  ];
+  const zsh = ["vendor-completions", "site-functions"].map(
+    (it) => `/usr/share/zsh/${it}/_goldcrest`,
+  );
+  assert.deepEqual(Object.keys(deb).sort(), [...common, zsh[0]]);
+  assert.deepEqual(Object.keys(rpm).sort(), [...common, zsh[1]]);
+  for (const file of [...Object.values(deb), ...Object.values(rpm)]) assert.ok(existsSync(file));
+  const page = gunzipSync(readFileSync(deb["/usr/share/man/man1/goldcrest-ask.1.gz"]));
+  assert.equal(page.toString(), "page of goldcrest-ask\n");
 });
 
 test("both programs are built and packed, and the app finds the other one beside itself", () => {

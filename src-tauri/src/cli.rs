@@ -20,6 +20,7 @@ mod load;
 mod logits;
 mod models;
 mod output;
+mod package_files;
 mod progress;
 mod quantize;
 mod render;
@@ -40,8 +41,8 @@ use crate::visible::on_one_line;
 use crate::{reference_process, worker};
 use args::{
     AskArgs, BenchArgs, ChatArgs, ChatsArgs, DevicesArgs, ExportArgs, FetchArgs, GpuCheckArgs,
-    GuideArgs, ImportArgs, InspectArgs, LogitsArgs, ModelsArgs, QuantizeArgs, ReferenceLogitsArgs,
-    RenderArgs, TokenizeArgs, VerifyArgs, WindowArgs,
+    GuideArgs, ImportArgs, InspectArgs, LogitsArgs, ModelsArgs, PackageFilesArgs, QuantizeArgs,
+    ReferenceLogitsArgs, RenderArgs, TokenizeArgs, VerifyArgs, WindowArgs,
 };
 use output::CliError;
 
@@ -165,6 +166,9 @@ pub enum Command {
     /// Computes with candle for the app, in a process that may crash
     #[command(hide = true)]
     ReferenceLogits(ReferenceLogitsArgs),
+    /// Writes man pages and shell completions, for a package
+    #[command(hide = true)]
+    PackageFiles(PackageFilesArgs),
     /// Parses untrusted files and chats for the app, in a process that may crash
     #[command(hide = true)]
     Worker,
@@ -234,6 +238,7 @@ pub fn run(command: Command) -> ExitCode {
         Command::Fetch(args) => fetch::run(&args),
         Command::Devices(args) => devices::run(&args),
         Command::GpuCheck(args) => gpu_check::run(args),
+        Command::PackageFiles(args) => package_files::run(&args, &Cli::command(), &ENVIRONMENT),
         Command::ReferenceLogits(args) => reference_process::serve(&args.file)
             .map_err(|error| CliError::message(error.to_string())),
         Command::Worker => worker::serve().map_err(CliError::Output),

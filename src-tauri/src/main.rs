@@ -51,8 +51,6 @@ mod bindings;
 #[cfg(test)]
 mod guide_names;
 #[cfg(test)]
-mod man;
-#[cfg(test)]
 #[expect(dead_code, reason = "no test of the shell asks for a GPU")]
 #[path = "../crates/skipped.rs"]
 mod skipped;

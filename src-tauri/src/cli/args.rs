@@ -375,6 +375,11 @@ pub struct VerifyArgs {
 }
 
 #[derive(Debug, Args)]
+pub struct PackageFilesArgs {
+    pub folder: PathBuf,
+}
+
+#[derive(Debug, Args)]
 pub struct ReferenceLogitsArgs {
     pub file: PathBuf,
 }

@@ -1,17 +1,16 @@
-//! Checks that the committed man pages and shell completions are those that this command line makes.
+//! `goldcrest package-files`: man pages and shell completions, which `npm run build` puts into the packages.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use clap::{Command, CommandFactory};
+use clap::Command;
 use clap_complete::Shell;
 use clap_mangen::Man;
 
-use crate::cli::{Cli, ENVIRONMENT};
+use super::args::PackageFilesArgs;
+use super::output::CliError;
 
-/// Set to write the files instead of comparing them.
-const WRITE: &str = "GOLDCREST_WRITE_MAN";
 const FILES: [(&str, &str); 3] = [
     (
         "~/.local/share/goldcrest/goldcrest.db",
@@ -24,24 +23,36 @@ const FILES: [(&str, &str); 3] = [
     ),
 ];
 
-fn folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("bundle")
+/// Writes the files of a command line, whose pages list these `variables`.
+pub fn run(
+    args: &PackageFilesArgs,
+    command: &Command,
+    variables: &[(&str, &str)],
+) -> Result<(), CliError> {
+    for (name, text) in made(command, variables) {
+        let file = args.folder.join(name);
+        let folder = file.parent().unwrap_or(&args.folder);
+        fs::create_dir_all(folder)
+            .and_then(|()| fs::write(&file, text))
+            .map_err(|error| CliError::file(&file, error))?;
+    }
+    Ok(())
 }
 
 /// Returns every file with its text: a man page for the program and for each of its commands, and completions for three
 /// shells.
-fn made() -> BTreeMap<PathBuf, String> {
+fn made(command: &Command, variables: &[(&str, &str)]) -> BTreeMap<PathBuf, String> {
     let mut made = BTreeMap::new();
-    let mut command = visible(&Cli::command()).disable_help_subcommand(true);
-    command.build();
-    for each in command.get_subcommands() {
+    let mut shown = visible(command).disable_help_subcommand(true);
+    shown.build();
+    for each in shown.get_subcommands() {
         let name = format!("goldcrest-{}", each.get_name());
         let version = env!("CARGO_PKG_VERSION");
         let page = page(each.clone().display_name(name.clone()).version(version), "");
         made.insert(format!("man/{name}.1").into(), page);
     }
-    let more = section("ENVIRONMENT", &ENVIRONMENT) + &section("FILES", &FILES);
-    let main = page(command.clone().after_help(""), &more);
+    let more = section("ENVIRONMENT", variables) + &section("FILES", &FILES);
+    let main = page(shown.after_help(""), &more);
     made.insert("man/goldcrest.1".into(), main);
     for (shell, name) in [
         (Shell::Bash, "goldcrest.bash"),
@@ -49,7 +60,7 @@ fn made() -> BTreeMap<PathBuf, String> {
         (Shell::Fish, "goldcrest.fish"),
     ] {
         let mut text = Vec::new();
-        clap_complete::generate(shell, &mut visible(&Cli::command()), "goldcrest", &mut text);
+        clap_complete::generate(shell, &mut visible(command), "goldcrest", &mut text);
         let text = String::from_utf8(text).expect("UTF-8");
         made.insert(Path::new("completions").join(name), text);
     }
@@ -108,58 +119,55 @@ fn section(title: &str, entries: &[(&str, &str)]) -> String {
     format!(".SH {title}\n{entries}")
 }
 
-#[test]
-fn the_committed_man_pages_and_completions_are_current() {
-    let made = made();
-    if std::env::var_os(WRITE).is_some() {
-        for (name, text) in &made {
-            let file = folder().join(name);
-            fs::create_dir_all(file.parent().expect("a folder")).expect("made");
-            fs::write(file, text).expect("written");
-        }
-        return;
-    }
-    for (name, text) in &made {
-        let committed = fs::read_to_string(folder().join(name)).unwrap_or_default();
-        assert!(
-            committed == *text,
-            "bundle/{} is not what the command line makes: run `npm run man` and commit it",
-            name.display()
-        );
-    }
-    let pages = fs::read_dir(folder().join("man")).expect("committed");
-    for page in pages {
-        let name = Path::new("man").join(page.expect("read").file_name());
-        assert!(
-            made.contains_key(&name),
-            "{} is of no command",
-            name.display()
-        );
-    }
-}
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
 
-#[test]
-fn every_command_has_a_page_and_every_variable_is_in_the_first() {
-    let made = made();
-    let main = &made[Path::new("man/goldcrest.1")];
-    for (variable, _) in ENVIRONMENT {
-        assert!(main.contains(&format!("\\fB{variable}\\fR")), "{variable}");
-    }
-    for (name, text) in &made {
-        let name = name.display();
-        for hidden in ["gpu-check", "reference-logits", "--write"] {
-            let shell = hidden.replace("--", "-l ");
-            let found = [hidden, &hidden.replace('-', "\\-"), &shell];
-            assert!(
-                !found.iter().any(|it| text.contains(*it)),
-                "{hidden} in {name}"
-            );
+    use super::*;
+    use crate::cli::{Cli, ENVIRONMENT};
+
+    #[test]
+    fn every_command_has_a_page_and_every_variable_is_in_the_first() {
+        let made = made(&Cli::command(), &ENVIRONMENT);
+        let main = &made[Path::new("man/goldcrest.1")];
+        for (variable, _) in ENVIRONMENT {
+            assert!(main.contains(&format!("\\fB{variable}\\fR")), "{variable}");
         }
-        assert!(!text.is_empty(), "{name}");
+        for (name, text) in &made {
+            let name = name.display();
+            for hidden in ["gpu-check", "reference-logits", "package-files", "--write"] {
+                let shell = hidden.replace("--", "-l ");
+                let found = [hidden, &hidden.replace('-', "\\-"), &shell];
+                assert!(
+                    !found.iter().any(|it| text.contains(*it)),
+                    "{hidden} in {name}"
+                );
+            }
+            assert!(!text.is_empty(), "{name}");
+        }
+        let bench = &made[Path::new("man/goldcrest-bench.1")];
+        assert!(bench.contains(env!("CARGO_PKG_VERSION")), "{bench}");
+        assert!(!bench.contains(".SH SUBCOMMANDS"), "{bench}");
+        let devices = &made[Path::new("man/goldcrest-devices.1")];
+        assert!(devices.contains("\\-\\-check"), "{devices}");
     }
-    let bench = &made[Path::new("man/goldcrest-bench.1")];
-    assert!(bench.contains(env!("CARGO_PKG_VERSION")), "{bench}");
-    assert!(!bench.contains(".SH SUBCOMMANDS"), "{bench}");
-    let devices = &made[Path::new("man/goldcrest-devices.1")];
-    assert!(devices.contains("\\-\\-check"), "{devices}");
+
+    #[test]
+    fn the_files_are_written_below_the_folder() {
+        let command = Cli::command();
+        let folder = tempfile::tempdir().expect("made");
+        let args = PackageFilesArgs {
+            folder: folder.path().join("made"),
+        };
+        run(&args, &command, &ENVIRONMENT).expect("written");
+        for (name, text) in made(&command, &ENVIRONMENT) {
+            let written = fs::read_to_string(args.folder.join(&name)).expect("there");
+            assert_eq!(written, text, "{}", name.display());
+        }
+        fs::write(folder.path().join("file"), "").expect("written");
+        let folder = folder.path().join("file");
+        let failed = run(&PackageFilesArgs { folder }, &command, &ENVIRONMENT)
+            .expect_err("a file is no folder");
+        assert!(failed.to_string().contains("file"), "{failed}");
+    }
 }
