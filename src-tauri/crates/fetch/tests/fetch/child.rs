@@ -245,14 +245,10 @@ impl Ended {
         }
     }
 
-    /// Returns the failure's message, or that there was none.
+    /// Returns the failure's message; without a failure, the last event.
     pub fn sentence(&self) -> String {
         match self.events.last() {
             Some(DownloadEvent::Failed { message, .. }) => message.clone(),
-            Some(DownloadEvent::Done { .. }) if self.waits().is_empty() => "the file".to_owned(),
-            Some(DownloadEvent::Done { .. }) => {
-                format!("the file, at connection {}", self.waits().len() + 1)
-            }
             other => format!("{other:?}"),
         }
     }

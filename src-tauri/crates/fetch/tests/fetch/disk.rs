@@ -104,7 +104,6 @@ fn a_full_disk_is_found_before_and_while_it_is_written() {
         "{ended:?}"
     );
     assert!(ended.can_resume());
-    crate::note("a disk that is full in the middle", &ended);
     drop(_disk);
 
     let Some(_disk) = Mount::small_disk(&disk, 300) else {
@@ -118,7 +117,6 @@ fn a_full_disk_is_found_before_and_while_it_is_written() {
     let ended = running.end();
     assert!(ended.sentence().contains("more are needed"), "{ended:?}");
     assert!(ended.can_resume() && !fetch.file().exists());
-    crate::note("another program fills the disk", &ended);
     fs::remove_file(others).expect("removed");
     check("resumed when there is room again", &fetch, End::File);
 }
@@ -178,7 +176,6 @@ fn a_drive_that_is_pulled_out_meanwhile_is_waited_for() {
         "{ended:?}"
     );
     assert!(ended.can_resume());
-    crate::note("the drive is pulled out", &ended);
     let left = fs::read_dir(&drive).expect("the folder below").count();
     assert_eq!(left, 0, "nothing is written in its place");
     let _mount = Mount::drive(&drive, &real).expect("as before");
@@ -270,7 +267,6 @@ fn a_cache_without_rights_is_named_before_anything_is_asked() {
         "{sentence}"
     );
     assert!(ended.can_resume() && server.asked().is_empty());
-    crate::note("a cache without rights", &ended);
 }
 
 #[test]

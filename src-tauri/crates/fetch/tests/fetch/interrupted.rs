@@ -88,7 +88,6 @@ fn a_pause_when_the_file_has_its_name_comes_too_late() {
     running.pause();
     let ended = running.end();
     assert!(ended.is_done(), "{ended:?}");
-    crate::note("paused when the file has its name", &ended);
 }
 
 #[test]
@@ -115,7 +114,6 @@ fn of_two_downloads_of_a_file_one_is_refused() {
     let second = fetch.run();
     assert!(second.sentence().contains("Another program"), "{second:?}");
     assert!(second.can_resume());
-    crate::note("two at once: the second", &second);
     let busy = download::drop_incomplete(&fetch.request).expect_err("it is being written");
     assert_eq!(busy.kind(), std::io::ErrorKind::ResourceBusy);
     assert!(first.end().is_done());
@@ -151,7 +149,6 @@ fn a_file_that_another_program_has_put_in_place_is_not_written() {
     std::fs::write(fetch.file(), content()).expect("written");
     let ended = running.end();
     assert!(ended.sentence().contains("another program"), "{ended:?}");
-    crate::note("another program has put the file in place", &ended);
     assert_eq!(fetch.written(), content());
 }
 

@@ -1,7 +1,5 @@
 //! The downloader against a server that stalls, lies and breaks off: each case ends with the file, or with a sentence
 //! and no file.
-//!
-//! The cases and their sentences are in `TRANSCRIPT.md`, which [`transcript`] compares with the results.
 
 mod child;
 mod connections;
@@ -12,11 +10,9 @@ mod proxies;
 mod server;
 mod statuses;
 mod tls;
-mod transcript;
 
 use child::{Ended, Fetch, content, sha256};
 use server::{Reply, Server};
-use transcript::note;
 
 /// Expected end of a case.
 enum End {
@@ -52,7 +48,6 @@ fn check(case: &str, fetch: &Fetch, expected: End) -> Ended {
         assert_eq!(fetch.written(), content(), "{case}: called good and is not");
         assert!(!fetch.incomplete().exists(), "{case}");
     }
-    note(case, &ended);
     ended
 }
 

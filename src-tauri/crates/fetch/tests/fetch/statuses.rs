@@ -120,7 +120,6 @@ fn a_hash_that_is_none_is_refused_before_anything_is_asked() {
         ended.sentence().contains("64 hexadecimal digits."),
         "{ended:?}"
     );
-    crate::note("a SHA-256 that is none", &ended);
     assert!(server.asked().is_empty());
 }
 
@@ -242,7 +241,6 @@ fn another_file_of_the_name_stays() {
     std::fs::write(fetch.file(), b"mine").expect("written");
     let ended = fetch.run();
     assert!(ended.sentence().contains("is there already"), "{ended:?}");
-    crate::note("another file of this name", &ended);
     assert_eq!(fetch.written(), b"mine");
     assert_ne!(sha256(b"mine"), sha256(content()));
     assert_eq!(fetch.names(), ["model.gguf"]);
