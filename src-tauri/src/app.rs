@@ -173,7 +173,9 @@ fn start_chat<R: Runtime>(
     };
     let markers = CrashMarkers::clone(&app.state::<CrashMarkers>());
     let devices = Devices::new(&folders.data, markers.clone(), bundled_model::file());
-    let model = EngineModel::choosing(devices, markers).keeping_caches(&folders.kv_caches());
+    let model = EngineModel::choosing(devices)
+        .marking(markers)
+        .keeping_caches(&folders.kv_caches());
     let waiting = app.state::<GivenFile>();
     let file = waiting.take();
     let given = file.clone().or_else(environment::model);

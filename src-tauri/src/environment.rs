@@ -8,6 +8,7 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
+use devices::{DeviceRequest, UnknownDevice, device_from_env};
 use serde::Serialize;
 
 /// Path of the model's file.
@@ -19,26 +20,29 @@ pub const THREADS: &str = "GOLDCREST_THREADS";
 /// Length of the context in tokens.
 pub const CONTEXT: &str = "GOLDCREST_CONTEXT";
 
-/// Flags that the window was started with.
-static FLAGS: OnceLock<WindowFlags> = OnceLock::new();
+/// Flags that the chat was started with.
+static FLAGS: OnceLock<ChatFlags> = OnceLock::new();
 
-/// Flags of the window, with precedence over the environment. A start that finds an open window does not change it.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct WindowFlags {
+/// Flags of the chat, in the window or in the terminal, with precedence over the environment. A start that finds an open
+/// window does not change it.
+#[derive(Debug, Clone, Default)]
+pub struct ChatFlags {
+    /// Device, in the terminal.
+    pub device: Option<DeviceRequest>,
     /// CPU threads.
     pub threads: Option<u32>,
     /// Length of the context in tokens.
     pub context: Option<u32>,
 }
 
-impl WindowFlags {
+impl ChatFlags {
     /// Applies them until the app ends.
     pub fn obey(self) {
         let _ = FLAGS.set(self);
     }
 
-    fn obeyed() -> WindowFlags {
-        FLAGS.get().copied().unwrap_or_default()
+    fn obeyed() -> ChatFlags {
+        FLAGS.get().cloned().unwrap_or_default()
     }
 }
 
@@ -64,7 +68,7 @@ pub struct Overrides {
 impl Overrides {
     /// Returns the overrides of this session. An invalid value overrides nothing.
     pub fn of_session() -> Overrides {
-        let flags = WindowFlags::obeyed();
+        let flags = ChatFlags::obeyed();
         let number = |flag: Option<u32>, name, value: Result<Option<u32>, _>, variable| {
             let by = if flag.is_some() { name } else { variable };
             let value = value.ok().flatten()?.to_string();
@@ -108,6 +112,17 @@ pub fn bundled_model() -> Option<PathBuf> {
     set(BUNDLED_MODEL).map(PathBuf::from)
 }
 
+/// Returns the device of the flags, else of the environment, else `otherwise`.
+///
+/// # Errors
+/// Fails if the variable is not a device.
+pub fn requested_device(otherwise: DeviceRequest) -> Result<DeviceRequest, UnknownDevice> {
+    match ChatFlags::obeyed().device {
+        Some(device) => Ok(device),
+        None => device_from_env(otherwise),
+    }
+}
+
 /// Returns the device, as it was written.
 pub fn device() -> Option<OsString> {
     set(devices::VARIABLE)
@@ -118,7 +133,7 @@ pub fn device() -> Option<OsString> {
 /// # Errors
 /// Fails if the variable is not a number of threads.
 pub fn threads() -> Result<Option<u32>, BadVariable> {
-    match WindowFlags::obeyed().threads {
+    match ChatFlags::obeyed().threads {
         Some(threads) => Ok(Some(threads)),
         None => number(THREADS, set(THREADS), 1..=chat::max_threads()),
     }
@@ -129,7 +144,7 @@ pub fn threads() -> Result<Option<u32>, BadVariable> {
 /// # Errors
 /// Fails if the variable is not a valid length of a context.
 pub fn context() -> Result<Option<u32>, BadVariable> {
-    match WindowFlags::obeyed().context {
+    match ChatFlags::obeyed().context {
         Some(context) => Ok(Some(context)),
         None => number(CONTEXT, set(CONTEXT), chat::CONTEXT_LENGTHS),
     }

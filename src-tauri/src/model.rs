@@ -228,14 +228,18 @@ impl ModelHost for EngineModel {
 
 impl EngineModel {
     /// Makes a host whose device `devices` choose.
-    pub fn choosing(devices: Option<Devices>, markers: CrashMarkers) -> Self {
+    pub fn choosing(devices: Option<Devices>) -> Self {
         Self {
-            open: None,
             devices,
+            ..Self::default()
+        }
+    }
+
+    /// Adds crash markers for opening a model.
+    pub fn marking(self, markers: CrashMarkers) -> Self {
+        Self {
             markers: Some(markers),
-            kv_disk: None,
-            power: Power::default(),
-            in_memory: SequencesInMemory::default(),
+            ..self
         }
     }
 

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use chat::SamplingSettings;
 use engine::{
     Conversation, Engine, Event, Finished, GenerateParams, Part, Prompt, Sampling, StopReason,
 };
@@ -18,8 +19,7 @@ impl AnswerArgs {
         let Some(name) = &self.preset else {
             return Ok(self);
         };
-        let preset = chat::preset::named(&data_folder()?.database(), name)
-            .map_err(|failure| CliError::message(failure.message))?;
+        let preset = chat::preset::named(&data_folder()?.database(), name)?;
         let (instructions, sampling) = (preset.instructions.trim().to_owned(), preset.sampling);
         Ok(AnswerArgs {
             no_think: self.no_think || preset.thinking == Some(false),
@@ -36,18 +36,22 @@ impl AnswerArgs {
         })
     }
 
+    /// Returns the overrides of the sampling parameters.
+    pub fn sampling(&self) -> SamplingSettings {
+        SamplingSettings {
+            temperature: self.temperature,
+            top_p: self.top_p,
+            top_k: self.top_k,
+            min_p: self.min_p,
+            repeat_penalty: self.repeat_penalty,
+            seed: self.seed,
+        }
+    }
+
     /// Returns the parameters of an answer, by a model with the `usual` sampling.
-    pub fn params(&self, usual: Sampling) -> GenerateParams {
+    pub fn params(&self, usual: &Sampling) -> GenerateParams {
         GenerateParams {
-            sampling: Sampling {
-                temperature: self.temperature.unwrap_or(usual.temperature),
-                top_k: self.top_k.map_or(usual.top_k, |k| k as usize),
-                top_p: self.top_p.unwrap_or(usual.top_p),
-                min_p: self.min_p.unwrap_or(usual.min_p),
-                repeat_penalty: self.repeat_penalty.unwrap_or(usual.repeat_penalty),
-                seed: self.seed,
-                ..usual
-            },
+            sampling: self.sampling().over(usual),
             max_tokens: self.max_tokens.map(|tokens| tokens as usize),
             thinking_budget: self.thinking_budget.map(|tokens| tokens as usize),
             goes_on: false,
@@ -211,7 +215,7 @@ mod tests {
             seed: Some(77),
             no_lookup: true,
         };
-        let given = flags.params(usual.clone());
+        let given = flags.params(&usual);
         let expected = Sampling {
             temperature: 1.25,
             top_k: 17,
@@ -229,7 +233,7 @@ mod tests {
         assert!(!conversation.thinking);
 
         let plain = AnswerArgs::default();
-        let given = plain.params(usual.clone());
+        let given = plain.params(&usual);
         assert_eq!(given.sampling, usual);
         assert_eq!((given.max_tokens, given.lookup), (None, true));
         assert_eq!(given.thinking_budget, None);

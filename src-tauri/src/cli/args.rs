@@ -11,7 +11,7 @@ use engine::{
     TOP_K, TOP_P,
 };
 
-use crate::environment::WindowFlags;
+use crate::environment::ChatFlags;
 
 /// Flags that choose the model and its device.
 #[derive(Debug, Clone, Default, Args)]
@@ -36,8 +36,9 @@ pub struct WindowArgs {
 
 impl WindowArgs {
     /// The flags for the window.
-    pub fn flags(self) -> WindowFlags {
-        WindowFlags {
+    pub fn flags(self) -> ChatFlags {
+        ChatFlags {
+            device: None,
             threads: self.threads.map(u32::from),
             context: self.context,
         }
@@ -60,6 +61,20 @@ pub struct PlaceArgs {
     /// KV cache: f16, or q8_0 for half the memory [default: f16]
     #[arg(long, value_name = "TYPE", value_parser = kv_type)]
     pub kv: Option<KvType>,
+}
+
+impl PlaceArgs {
+    /// The flags for a chat.
+    pub fn flags(&self) -> ChatFlags {
+        ChatFlags {
+            device: match &self.device {
+                Some(DeviceArg::Engine(device)) => Some(device.clone()),
+                Some(DeviceArg::Reference) | None => None,
+            },
+            threads: self.threads.map(u32::from),
+            context: self.context,
+        }
+    }
 }
 
 /// A value of `--device`.

@@ -137,7 +137,7 @@ fn answer(
     conversation.messages.push(Turn::new(Role::User, question));
     let summary = engine.summary();
     let thinking = conversation.thinking && summary.can_think;
-    let params = args.answer.params(summary.sampling.of(thinking).clone());
+    let params = args.answer.params(summary.sampling.of(thinking));
     let mut stream = Stream::new(args.json);
     let prompt = engine
         .prompt(&conversation)

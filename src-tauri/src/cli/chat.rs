@@ -1,50 +1,78 @@
-//! `goldcrest chat`: a conversation in the terminal. It is not stored.
+//! `goldcrest chat`: a conversation in the terminal. It is a [`Chat`] in memory: nothing is written to the disk.
 
-use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::mem;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::Duration;
 
-use ::chat::{Failure, LeftOut, LengthWish, Limits, SlashCommand, SlashName, Typed};
-use engine::{Conversation, Finished, GenerateParams, Role, StopReason, Turn};
+use ::chat::{
+    Chat, ChatEvent, ChatId, ChatView, LengthWish, Message, MessageState, ModelChoice, ModelHost,
+    ModelInfo, ModelStatus, Omitted, Settings, SlashCommand, SlashName, Stage, Typed,
+};
+use engine::{ModelFile, Part, Role};
 use figures::{count, tokens};
 
-use super::answer::{Stream, generate};
-use super::args::{ChatArgs, ModelArgs};
+use super::answer::Stream;
+use super::args::{AnswerArgs, ChatArgs};
 use super::input::Input;
 use super::interrupt::Interrupt;
 use super::output::{self, CliError};
+use super::progress::ProgressLine;
 use super::{export, load, models, suggestion};
+use crate::environment;
+use crate::model::EngineModel;
 use crate::visible::on_one_line;
 
 const KEYS: &str = "Ctrl+C stops an answer, Ctrl+D leaves. On a terminal, Up and Down recall earlier lines, Tab completes a \
     command, and a \\ at the end continues in the next line. A line that begins with a space is a message, whatever \
     follows.";
+/// Interval in which Ctrl+C is noticed.
+const POLL: Duration = Duration::from_millis(50);
 
 pub fn run(args: &ChatArgs) -> Result<(), CliError> {
-    let args = ChatArgs {
-        answer: args.answer.clone().over_preset()?,
-        ..args.clone()
+    let answer = args.answer.clone().over_preset()?;
+    let settings = Settings {
+        kv_type: args.model.place.kv.unwrap_or_default(),
+        ..settings(&answer)
     };
-    let mut terminal = TerminalChat::open(args, Interrupt::listen())?;
-    let mut input = Input::new(SlashCommand::in_terminal().map(|command| command.name.text()))?;
-    if input.is_terminal() {
-        writeln!(
-            output::stdout(),
-            "{}. /help lists the commands.",
-            terminal.model_line()
-        )?;
+    // The model's host would ignore an invalid variable.
+    load::requested(&args.model.place)?;
+    load::load_options(&args.model.place)?;
+    args.model.place.flags().obey();
+    let path = load::file(args.model.model.as_deref())?;
+    let choice = if args.model.model.is_none() && environment::model().is_none() {
+        ModelChoice::BundledModel
+    } else {
+        ModelChoice::File(path.clone())
+    };
+    let file = model_file(&path)?;
+    let host = Box::new(EngineModel::choosing(load::devices()));
+    let mut terminal = TerminalChat::start(choice, &settings, host, Interrupt::listen())?;
+    let ended = terminal.opened(&file).and_then(|()| terminal.converse());
+    terminal.chat.shutdown();
+    ended
+}
+
+/// Returns the settings of a chat with these flags.
+fn settings(answer: &AnswerArgs) -> Settings {
+    Settings {
+        sampling_changes: answer.sampling(),
+        max_tokens: answer.max_tokens,
+        thinking_budget: answer.thinking_budget,
+        lookup: !answer.no_lookup,
+        instructions: answer.system.clone().unwrap_or_default(),
+        thinking: !answer.no_think,
+        unload_minutes: None,
+        guide_answers: false,
+        ..Settings::default()
     }
-    while let Some(line) = input.read()? {
-        match terminal.take(line.trim_end()) {
-            Ok(AfterLine::Read) => {}
-            Ok(AfterLine::Leave) => break,
-            // A failed question does not end the chat; an output that is gone does.
-            Err(error @ CliError::Message(_)) => note(&error.sentence())?,
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(())
+}
+
+/// Reads the header of a model's file.
+fn model_file(path: &Path) -> Result<ModelFile, CliError> {
+    ModelFile::open(path).map_err(|error| CliError::file(path, error))
 }
 
 /// Prints a note to stderr.
@@ -61,29 +89,83 @@ enum AfterLine {
 
 /// A conversation, and the model that answers.
 struct TerminalChat {
-    args: ChatArgs,
+    chat: Chat,
+    events: Receiver<ChatEvent>,
     interrupt: Interrupt,
-    model: load::LoadedModel,
-    conversation: Conversation,
-    /// End of the last answer.
-    ended: Option<Finished>,
-    /// Parts that its prompt left out.
-    left_out: LeftOut,
-    /// Requested lengths of the answers to these messages.
-    lengths: BTreeMap<usize, LengthWish>,
+    /// The chat that goes on; `None` before its first message.
+    current: Option<ChatId>,
+    thinking: bool,
+    /// Parts that the last prompt left out.
+    omitted: Omitted,
 }
 
 impl TerminalChat {
-    fn open(args: ChatArgs, interrupt: Interrupt) -> Result<Self, CliError> {
+    /// Begins to open a model.
+    fn start(
+        model: ModelChoice,
+        settings: &Settings,
+        host: Box<dyn ModelHost>,
+        interrupt: Interrupt,
+    ) -> Result<Self, CliError> {
+        let (sender, events) = channel();
+        let on_event = move |event| {
+            // An error means that the conversation has ended.
+            let _ = sender.send(event);
+        };
         Ok(Self {
-            model: load::open(&args.model)?,
-            conversation: args.answer.conversation(),
-            args,
+            chat: Chat::start_in_memory(model, settings, host, Box::new(on_event))?,
+            events,
             interrupt,
-            ended: None,
-            left_out: LeftOut::default(),
-            lengths: BTreeMap::new(),
+            current: None,
+            thinking: settings.thinking,
+            omitted: Omitted::default(),
         })
+    }
+
+    /// Waits until the requested model is open, and prints what is uncertain about it. `file`: the model's file.
+    fn opened(&self, file: &ModelFile) -> Result<(), CliError> {
+        let mut bar = ProgressLine::new();
+        let view = loop {
+            let ChatEvent::Model { model } = self.events.recv().map_err(|_| ended())? else {
+                continue;
+            };
+            match model.status {
+                ModelStatus::Checking { .. } => load::tell_of_check(),
+                ModelStatus::Loading { progress, .. } => {
+                    bar.show("Loading the model", (progress * 1000.0) as u64, 1000);
+                }
+                _ => break model,
+            }
+        };
+        bar.clear();
+        if let Some(failure) = view.error {
+            return Err(failure.into());
+        }
+        load::tell_of_format(file);
+        if let Ok(Some(_)) = environment::context() {
+            load::tell_of_context(self.model()?.context_note.as_deref());
+        }
+        Ok(())
+    }
+
+    /// Reads lines until the end.
+    fn converse(&mut self) -> Result<(), CliError> {
+        let names = SlashCommand::in_terminal().map(|command| command.name.text());
+        let mut input = Input::new(names)?;
+        if input.is_terminal() {
+            let line = self.model_line()?;
+            writeln!(output::stdout(), "{line}. /help lists the commands.")?;
+        }
+        while let Some(line) = input.read()? {
+            match self.take(line.trim_end()) {
+                Ok(AfterLine::Read) => {}
+                Ok(AfterLine::Leave) => break,
+                // A failed question does not end the chat; an output that is gone does.
+                Err(error @ CliError::Message(_)) => note(&error.sentence())?,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
     }
 
     /// Handles a line.
@@ -125,11 +207,11 @@ impl TerminalChat {
     fn command(&mut self, name: SlashName, argument: &str) -> Result<(), CliError> {
         match name {
             SlashName::New | SlashName::Clear => {
-                self.begin();
+                self.begin()?;
                 note("A new chat.")
             }
             SlashName::Temp => {
-                self.begin();
+                self.begin()?;
                 note("A temporary chat: like all chats in the terminal, it is not written to disk.")
             }
             SlashName::Summarize => self.summarize(),
@@ -141,9 +223,11 @@ impl TerminalChat {
                 note("Name a file behind it: /export chat.md, or one ending in .html or .jsonl.")
             }
             SlashName::Export => {
-                let file = Path::new(argument);
-                let chats = export::conversation(&self.conversation.messages, file)?;
-                note(&format!("{chats} in {argument}"))
+                let chat = self
+                    .current
+                    .ok_or_else(|| CliError::message("nothing was said yet"))?;
+                export::conversation(self.chat.record(chat)?, Path::new(argument))?;
+                note(&format!("this chat in {argument}"))
             }
             SlashName::Model if argument.is_empty() => self.list_models(),
             SlashName::Model => self.use_model(argument),
@@ -154,24 +238,20 @@ impl TerminalChat {
         }
     }
 
-    /// Clears the conversation.
-    fn begin(&mut self) {
-        self.keep_from(self.conversation.messages.len());
-        self.ended = None;
-    }
-
-    /// Drops the first messages of the conversation.
-    fn keep_from(&mut self, first: usize) {
-        self.conversation.messages.drain(..first);
-        self.left_out = LeftOut::default();
-        self.lengths.clear();
+    /// Starts over with an empty chat.
+    fn begin(&mut self) -> Result<(), CliError> {
+        self.omitted = Omitted::default();
+        if let Some(chat) = self.current.take() {
+            self.chat.delete([chat])?;
+        }
+        Ok(())
     }
 
     fn think(&mut self, thinking: bool, message: &str) -> Result<(), CliError> {
-        if thinking && !self.model.engine().summary().can_think {
+        if thinking && !self.model()?.can_think {
             return note("This model does not think.");
         }
-        self.conversation.thinking = thinking;
+        self.thinking = thinking;
         if message.is_empty() {
             return note(if thinking {
                 "Answers are thought about first."
@@ -182,14 +262,20 @@ impl TerminalChat {
         self.say(message)
     }
 
+    /// Sends a message. Without an answer it is taken back.
     fn say(&mut self, text: &str) -> Result<(), CliError> {
-        let messages = &mut self.conversation.messages;
-        messages.push(Turn::new(Role::User, text));
-        let answered = self.answer(0);
+        let view = self.chat.send(self.current, text, self.thinking)?;
+        self.current = Some(view.chat.id);
+        let answered = self.follow(&view);
         if !matches!(answered, Ok(Some(_))) {
-            self.conversation.messages.pop();
+            match view.messages.first() {
+                Some(question) if question.parent.is_some() => {
+                    self.chat.delete_message(question.id)?;
+                }
+                _ => self.begin()?,
+            }
         }
-        answered.map(|_| ())
+        answered.map(drop)
     }
 
     /// Regenerates the last answer, in one of the ways of [`SlashCommand::options`].
@@ -200,164 +286,146 @@ impl TerminalChat {
             _ => None,
         };
         let thinking = match way {
-            "thinking" if !self.model.engine().summary().can_think => {
-                return note("This model does not think.");
-            }
+            "thinking" if !self.model()?.can_think => return note("This model does not think."),
             "thinking" => true,
             "no thinking" => false,
-            _ => self.conversation.thinking,
+            _ => self.thinking,
         };
-        let Some(before) = self.take_answer() else {
+        let Some(answer) = self.last_answer()? else {
             return note("There is no answer yet.");
         };
-        let question = self.conversation.messages.len().saturating_sub(1);
-        let wished = self.lengths.remove(&question);
-        self.lengths.extend(length.map(|length| (question, length)));
-        let usual = mem::replace(&mut self.conversation.thinking, thinking);
-        let answered = self.answer(0);
-        self.conversation.thinking = usual;
-        if !matches!(answered, Ok(Some(_))) {
-            self.conversation.messages.push(before);
-            self.lengths.remove(&question);
-            self.lengths.extend(wished.map(|length| (question, length)));
-        }
-        answered.map(|_| ())
+        let view = self.chat.regenerate(answer.id, thinking, length)?;
+        self.follow_or_undo(&view)
     }
 
     /// Continues the last answer.
     fn go_on(&mut self) -> Result<(), CliError> {
-        let Some(answer) = self.take_answer() else {
+        let Some(answer) = self.last_answer()? else {
             return note("There is no answer yet.");
         };
-        let begun = Turn {
-            open: true,
-            ..answer.clone()
-        };
-        self.conversation.messages.push(begun);
-        let answered = self.answer(0);
-        let rest = match answered {
-            Ok(Some(_)) => self.conversation.messages.pop(),
-            _ => None,
-        };
-        self.conversation.messages.pop();
-        self.conversation.messages.push(match rest {
-            Some(rest) => joined(answer, rest),
-            None => answer,
-        });
-        answered.map(|_| ())
+        let view = self.chat.continue_answer(answer.id)?;
+        self.follow_or_undo(&view)
     }
 
     /// Continues with only a summary of the chat, which is written from all of it. Without a complete summary the chat
     /// stays as it is.
     fn summarize(&mut self) -> Result<(), CliError> {
-        let messages = &mut self.conversation.messages;
-        if !messages.iter().any(|turn| turn.role == Role::Assistant) {
+        let Some(chat) = self.current else {
             return note("There is nothing to sum up in this chat yet.");
-        }
-        let before = messages.len();
-        messages.push(Turn::new(Role::User, ::chat::summary_question(None)));
-        let (ended, left_out) = (self.ended.clone(), self.left_out);
-        let thinking = mem::replace(&mut self.conversation.thinking, false);
-        let answered = self.answer(before);
-        self.conversation.thinking = thinking;
-        if matches!(answered, Ok(Some(StopReason::EndOfTurn))) {
-            self.keep_from(before);
+        };
+        let view = self.chat.start_summary(chat)?;
+        let omitted = self.omitted;
+        let summary = self.follow(&view);
+        if matches!(&summary, Ok(Some(summary)) if summary.state == MessageState::Done) {
+            (self.current, self.omitted) = (Some(view.chat.id), Omitted::default());
             return note("A new chat, which begins with this summary.");
         }
-        self.conversation.messages.truncate(before);
-        (self.ended, self.left_out) = (ended, left_out);
-        answered?;
+        self.omitted = omitted;
+        self.chat.delete([view.chat.id])?;
+        summary?;
         note("The summary is not whole, so the chat stays as it was.")
     }
 
-    /// Takes the last answer out of the conversation, if it ends with one.
-    fn take_answer(&mut self) -> Option<Turn> {
-        let messages = &mut self.conversation.messages;
-        messages.pop_if(|turn| turn.role == Role::Assistant)
+    /// Returns the last message, if it is an answer.
+    fn last_answer(&self) -> Result<Option<Message>, CliError> {
+        let Some(chat) = self.current else {
+            return Ok(None);
+        };
+        let last = self.chat.open_chat(chat)?.messages.pop();
+        Ok(last.filter(|message| message.role == Role::Assistant))
     }
 
-    /// Adds an answer, unless it is empty after Ctrl+C. `summed_up`: the number of messages to summarize.
-    fn answer(&mut self, summed_up: usize) -> Result<Option<StopReason>, CliError> {
-        let summary = self.model.engine().summary();
-        let thinking = self.conversation.thinking && summary.can_think;
-        let (usual, context) = (
-            summary.sampling.of(thinking).clone(),
-            summary.context_length,
-        );
-        let longest_token = self.model.engine().tokenizer().longest_token();
-        let limits = Limits::without_remedy(context, longest_token);
-        let goes_on = self
-            .conversation
-            .messages
-            .last()
-            .is_some_and(|turn| turn.open);
-        let was_complete = |it: &Finished| it.reason == StopReason::EndOfTurn;
-        let params = GenerateParams {
-            goes_on: goes_on && self.ended.as_ref().is_some_and(was_complete),
-            ..self.args.answer.params(usual)
-        };
-        let asked = self.asked();
-        let mut left_out = self.left_out;
-        let prompt = left_out.fit(asked, &params, limits, summed_up, &mut |conversation| {
-            let prompt = self.model.engine().prompt(conversation);
-            prompt.map_err(|error| Failure::other(error.to_string()))
-        });
-        let prompt = prompt.map_err(|failure| CliError::message(failure.message))?;
-        if let Some(what) = left_out.words().filter(|_| left_out != self.left_out) {
-            note(&format!(
-                "This chat is longer than the model can read. It does not see {what}."
-            ))?;
+    /// Prints an answer in progress; without one, undoes the request.
+    fn follow_or_undo(&mut self, view: &ChatView) -> Result<(), CliError> {
+        let answered = self.follow(view);
+        if !matches!(answered, Ok(Some(_))) {
+            self.chat.undo()?;
         }
-        self.left_out = left_out;
-        let model = &mut self.model;
-        let mut stream = Stream::new(false);
-        let (answered, _) = self.interrupt.during(|cancel| {
-            model.run(|engine| generate(engine, &prompt, &params, cancel, &mut stream))
+        answered.map(drop)
+    }
+
+    /// Prints the answer in progress until it ends; Ctrl+C stops it. `None` if it was stopped before it began.
+    fn follow(&mut self, view: &ChatView) -> Result<Option<Message>, CliError> {
+        let chat = view.chat.id;
+        let (mut stream, mut bar) = (Stream::new(false), ProgressLine::new());
+        let (mut has_prompt, mut has_begun, mut printed) = (false, false, Ok(()));
+        let interrupt = self.interrupt.clone();
+        let (answer, _) = interrupt.during(|cancel| {
+            loop {
+                if cancel.load(Ordering::Relaxed) || printed.is_err() {
+                    self.chat.stop(chat)?;
+                }
+                match self.events.recv_timeout(POLL) {
+                    Ok(ChatEvent::Stage {
+                        stage: Stage::Reading { done, total, .. },
+                        ..
+                    }) => {
+                        if !mem::replace(&mut has_prompt, true) {
+                            printed = self.note_omitted(chat);
+                        }
+                        bar.show("Reading", done.into(), total.into());
+                    }
+                    Ok(ChatEvent::Delta { thinking, text, .. }) if printed.is_ok() => {
+                        bar.clear();
+                        has_begun = true;
+                        let parts = [(thinking, Part::Thinking), (text, Part::Answer)];
+                        printed = parts
+                            .iter()
+                            .try_for_each(|(text, part)| Ok(stream.write(text, *part)?));
+                    }
+                    Ok(ChatEvent::Ended { message, .. }) => return Ok(*message),
+                    Ok(_) | Err(RecvTimeoutError::Timeout) => {}
+                    Err(RecvTimeoutError::Disconnected) => return Err(ended()),
+                }
+            }
         });
-        let (answer, finished) = answered?;
-        let reason = finished.reason;
-        if reason == StopReason::Cancelled && answer.ids.is_empty() {
+        bar.clear();
+        printed?;
+        let answer = answer?;
+        stream.end()?;
+        if let Some(failure) = answer.error {
+            return Err(failure.into());
+        }
+        if answer.state == MessageState::Stopped && !has_begun {
             return Ok(None);
         }
-        // Blanks around an answer are not part of it, except where it is continued.
-        let mut text = answer.text.as_str();
-        if !goes_on {
-            text = text.trim_start();
-        }
-        if reason == StopReason::EndOfTurn {
-            text = text.trim_end();
-        }
-        if answer.is_thinking_alone(&finished) {
+        let is_done = answer.state == MessageState::Done;
+        if is_done && answer.text.trim().is_empty() && answer.thinking.is_some() {
             note(
                 "The model ended after its thinking and wrote no answer. /regenerate tries again.",
             )?;
         }
-        self.ended = Some(finished);
-        self.conversation.messages.push(Turn {
-            role: Role::Assistant,
-            text: text.to_owned(),
-            thinking: Some(answer.thinking).filter(|thinking| !thinking.is_empty()),
-            ids: Some(answer.ids),
-            open: false,
-        });
-        Ok(Some(reason))
+        Ok(Some(answer))
     }
 
-    /// Returns the conversation for the prompt: each question with the requested length of its answer.
-    fn asked(&self) -> Conversation {
-        let mut asked = self.conversation.clone();
-        for (question, length) in &self.lengths {
-            if let Some(turn) = asked.messages.get_mut(*question) {
-                *turn = ::chat::asking_for(Some(*length), turn.clone());
-            }
+    /// Prints what the prompt of the answer in progress leaves out, unless the one before left out the same.
+    fn note_omitted(&mut self, chat: ChatId) -> Result<(), CliError> {
+        let answer = self.chat.open_chat(chat)?.messages.pop();
+        let omitted = answer.and_then(|it| it.omitted).unwrap_or_default();
+        if omitted != mem::replace(&mut self.omitted, omitted)
+            && let Some(what) = in_words(omitted)
+        {
+            note(&format!(
+                "This chat is longer than the model can read. It does not see {what}."
+            ))?;
         }
-        asked
+        Ok(())
     }
 
-    fn model_line(&self) -> String {
-        let engine = self.model.engine();
-        let (summary, device) = (engine.summary(), engine.device());
-        format!("{}, {}", on_one_line(&summary.name), device.name)
+    /// Returns the open model.
+    fn model(&self) -> Result<ModelInfo, CliError> {
+        let model = self.chat.snapshot()?.model;
+        let info = model.status.ready().cloned();
+        info.ok_or_else(|| CliError::message("no model is open"))
+    }
+
+    fn model_line(&self) -> Result<String, CliError> {
+        let model = self.model()?;
+        Ok(format!(
+            "{}, {}",
+            on_one_line(&model.name),
+            model.device.name
+        ))
     }
 
     fn list_models(&self) -> Result<(), CliError> {
@@ -365,7 +433,7 @@ impl TerminalChat {
         writeln!(
             out,
             "{} is in use. /model takes the name of one of these files:",
-            self.model_line()
+            self.model_line()?
         )?;
         for file in models::here()? {
             writeln!(out, "  {}", on_one_line(&file.path.display().to_string()))?;
@@ -375,34 +443,30 @@ impl TerminalChat {
 
     /// Opens another model; if that fails, keeps the present one.
     fn use_model(&mut self, name: &str) -> Result<(), CliError> {
-        let file = named_model(name)?;
-        let args = ModelArgs {
-            model: Some(file),
-            ..self.args.model.clone()
-        };
-        self.model = load::open(&args)?;
-        self.args.model = args;
-        // Token ids belong to the model that generated them.
-        for turn in &mut self.conversation.messages {
-            turn.ids = None;
-        }
-        note(&format!("{}. The chat goes on with it.", self.model_line()))
+        let path = named_model(name)?;
+        let file = model_file(&path)?;
+        // Events of the present model.
+        while self.events.try_recv().is_ok() {}
+        self.chat.open_model(ModelChoice::File(path))?;
+        self.opened(&file)?;
+        note(&format!(
+            "{}. The chat goes on with it.",
+            self.model_line()?
+        ))
     }
 
     fn status(&self) -> Result<(), CliError> {
-        let summary = self.model.engine().summary();
-        let used = self
-            .ended
-            .as_ref()
-            .map_or(0, |it| it.stats.prompt_tokens + it.stats.tokens);
+        let model = self.model()?;
+        let stats = self.last_answer()?.and_then(|answer| answer.stats);
+        let used = stats.map_or(0, |it| it.figures.prompt_tokens + it.figures.tokens);
         let mut out = output::stdout();
-        writeln!(out, "{}", self.model_line())?;
-        writeln!(out, "{}", self.model.device_reason())?;
+        writeln!(out, "{}", self.model_line()?)?;
+        writeln!(out, "{}", model.device.reason)?;
         writeln!(
             out,
             "Context: {} of {}",
             count(used),
-            tokens(summary.context_length)
+            tokens(model.context_length)
         )?;
         Ok(writeln!(
             out,
@@ -411,20 +475,20 @@ impl TerminalChat {
     }
 }
 
-/// Joins an answer with its continuation.
-fn joined(answer: Turn, rest: Turn) -> Turn {
-    let text = format!("{}{}", answer.text, rest.text);
-    let thinking = answer.thinking.unwrap_or_default() + &rest.thinking.unwrap_or_default();
-    let ids = answer
-        .ids
-        .zip(rest.ids)
-        .map(|(before, after)| [before, after].concat());
-    Turn {
-        text,
-        thinking: Some(thinking).filter(|thinking| !thinking.is_empty()),
-        ids,
-        ..rest
-    }
+fn ended() -> CliError {
+    CliError::message("the chat has stopped working")
+}
+
+/// Describes parts that were left out, for a sentence after "not"; `None` if nothing was.
+fn in_words(omitted: Omitted) -> Option<String> {
+    let messages = match omitted.messages {
+        0 => None,
+        1 => Some("the first message".to_owned()),
+        more => Some(format!("the first {} messages", count(more as usize))),
+    };
+    let thinking = (omitted.thinking > 0).then(|| "earlier thinking".to_owned());
+    let parts: Vec<String> = messages.into_iter().chain(thinking).collect();
+    (!parts.is_empty()).then(|| parts.join(" or "))
 }
 
 /// Returns the file at a path, or the one on this computer whose name contains these words.

@@ -5,9 +5,8 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use chat::{ChatId, ChatRecord, Failure, MessageRecord, Store, StoreSnapshot, WholeChat};
+use chat::{ChatId, Store, StoreSnapshot, WholeChat};
 use chat_files::{Format, WriteError, Written};
-use engine::Turn;
 
 use super::args::{ExportArgs, ExportFormat};
 use super::folders::data_folder;
@@ -68,8 +67,7 @@ fn to_file(
     folders: &Folders,
     cancel: &AtomicBool,
 ) -> Result<(), CliError> {
-    let failed = |failure: Failure| CliError::message(failure.message);
-    check_place(file, folders).map_err(failed)?;
+    check_place(file, folders)?;
     let mut line = ProgressLine::new();
     let progress = &mut |done, total| {
         line.show("Exporting", done, total);
@@ -77,7 +75,7 @@ fn to_file(
     };
     let written = export.to_file(chats, file, progress);
     line.clear();
-    let written = written.map_err(failed)?.ok_or(CliError::Interrupted)?;
+    let written = written?.ok_or(CliError::Interrupted)?;
     let chats = match written.chats {
         1 => "1 chat".to_owned(),
         count => format!("{} chats", figures::count(count)),
@@ -132,11 +130,8 @@ fn wanted(snapshot: &StoreSnapshot, ids: &[u32]) -> Result<Vec<ChatId>, CliError
     chats.collect()
 }
 
-/// Writes a conversation of the terminal, which is stored nowhere else. Returns a description of the content.
-pub fn conversation(turns: &[Turn], file: &Path) -> Result<&'static str, CliError> {
-    if turns.is_empty() {
-        return Err(CliError::message("nothing was said yet"));
-    }
+/// Writes a chat of the terminal, which is stored nowhere else, to a new file.
+pub fn conversation(chat: WholeChat, file: &Path) -> Result<(), CliError> {
     let export = Export {
         chats: None,
         format: format(None, file)?,
@@ -149,34 +144,11 @@ pub fn conversation(turns: &[Turn], file: &Path) -> Result<&'static str, CliErro
             file.display()
         )));
     }
-    let failed = |failure: Failure| CliError::message(failure.message);
     if let Some(folders) = Folders::of_user() {
-        check_place(file, &folders).map_err(failed)?;
+        check_place(file, &folders)?;
     }
-    let chats = ChatsAtOnce::alone(spoken(turns)).map_err(failed)?;
-    export
-        .to_file(&chats, file, &mut |_, _| true)
-        .map_err(failed)?;
-    Ok("this chat")
-}
-
-/// Converts a conversation into a chat that begins now.
-fn spoken(turns: &[Turn]) -> WholeChat {
-    let now = chat::now();
-    let created_at = now.timestamp().as_second();
-    let message = |(id, turn): (u32, &Turn)| MessageRecord {
-        thinks: turn.thinking.is_some(),
-        thinking: turn.thinking.clone(),
-        ..MessageRecord::new(id, turn.role, turn.text.clone(), created_at)
-    };
-    let messages: Vec<MessageRecord> = (1..).zip(turns).map(message).collect();
-    let uid = format!("terminal:{}", now.timestamp().as_nanosecond());
-    let leaf = messages.last().map(|last| last.id);
-    WholeChat {
-        // Without a title it gets one from its first words.
-        chat: ChatRecord::new(uid, String::new(), now.date().to_string(), created_at, leaf),
-        messages,
-    }
+    export.to_file(&ChatsAtOnce::alone(chat)?, file, &mut |_, _| true)?;
+    Ok(())
 }
 
 /// Takes a snapshot of the chats. A database of an earlier version is migrated first, unless the app has it open.

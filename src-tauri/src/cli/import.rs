@@ -52,7 +52,7 @@ pub fn run(args: &ImportArgs) -> Result<(), CliError> {
 
 /// Reports an import. A completed one counts, even if Ctrl+C came during its end.
 fn ended(added: Result<Option<Imported>, Failure>) -> Result<(), CliError> {
-    match added.map_err(|failure| CliError::message(failure.message))? {
+    match added? {
         Some(imported) => Ok(writeln!(output::stderr(), "{}", imported.message)?),
         None => Err(CliError::Interrupted),
     }

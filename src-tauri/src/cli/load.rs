@@ -122,7 +122,7 @@ pub fn tell_of_format(file: &ModelFile) {
 }
 
 /// Prints how the context differs from the requested or the trained one.
-fn tell_of_context(note: Option<&str>) {
+pub fn tell_of_context(note: Option<&str>) {
     if let Some(note) = note {
         // A terminal that is gone is no failure.
         let _ = writeln!(output::stderr(), "{note}");

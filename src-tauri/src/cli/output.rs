@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use std::io::{self, IsTerminal, Stderr, Stdout, Write};
 use std::process::ExitCode;
 
+use chat::Failure;
 use figures::count;
 
 use crate::visible::{Visible, is_obeyed, on_one_line, replaced, visible};
@@ -29,6 +30,12 @@ pub enum CliError {
     Interrupted,
     #[error("cannot write the output: {0}")]
     Output(#[from] io::Error),
+}
+
+impl From<Failure> for CliError {
+    fn from(failure: Failure) -> Self {
+        Self::Message(failure.message)
+    }
 }
 
 impl CliError {

@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicBool;
 
 use chat::{Failure, FailureCode, ModelChoice, ModelInfo, Opening};
-use devices::{DeviceRequest, Devices, OpenModel, OpenStep, device_from_env};
+use devices::{DeviceRequest, Devices, OpenModel, OpenStep};
 use engine::{Conversation, Engine, ModelFile, Prompt};
 
 use super::kv_disk::KvModel;
@@ -110,7 +110,7 @@ impl OpenedModel {
     }
 }
 
-/// Returns the device of the environment, else of the settings.
+/// Returns the device of the flags, else of the environment, else of the settings.
 ///
 /// # Errors
 /// Fails if the value is not a device.
@@ -119,7 +119,7 @@ pub fn requested(options: &chat::ModelOptions) -> Result<DeviceRequest, Failure>
         Failure::new(FailureCode::Other, format!("Device: {error}."))
     };
     let chosen = options.device.parse().map_err(invalid)?;
-    device_from_env(chosen).map_err(invalid)
+    environment::requested_device(chosen).map_err(invalid)
 }
 
 /// Returns the options, in which the environment has precedence over the settings; an invalid value is noted in

@@ -344,7 +344,7 @@ fn a_seed_gives_the_same_answer_and_another_seed_another() {
 fn marked() -> (TempDir, CrashMarkers, EngineModel) {
     let folder = tempfile::tempdir().expect("a folder");
     let markers = CrashMarkers::new(folder.path());
-    let model = EngineModel::choosing(None, markers.clone());
+    let model = EngineModel::default().marking(markers.clone());
     (folder, markers, model)
 }
 

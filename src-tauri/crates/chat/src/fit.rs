@@ -6,9 +6,6 @@
 //! as the whole is too long, or until the user asks for the whole.
 
 pub(crate) mod cut;
-mod unstored;
-
-pub use unstored::LeftOut;
 
 use std::borrow::Cow;
 
@@ -31,13 +28,13 @@ const USUAL_TOKEN: usize = 16;
 
 /// Limits of a model.
 #[derive(Debug, Clone, Copy)]
-pub struct Limits {
+pub(crate) struct Limits {
     /// Tokens of context.
-    pub(crate) context: usize,
+    pub context: usize,
     /// Bytes of the longest token.
-    pub(crate) longest_token: usize,
+    pub longest_token: usize,
     /// Remedy for a context that is too small.
-    pub(crate) remedy: Remedy,
+    pub remedy: Remedy,
 }
 
 /// Remedies for a context that is too short, beside a shorter message.
@@ -49,15 +46,6 @@ pub(crate) enum Remedy {
 }
 
 impl Limits {
-    /// Makes the limits of a model, in tokens and bytes. Errors advise to shorten the message.
-    pub fn without_remedy(context: usize, longest_token: usize) -> Limits {
-        Limits {
-            context,
-            longest_token: longest_token.max(1),
-            remedy: Remedy::Nothing,
-        }
-    }
-
     pub(crate) fn of(info: &ModelInfo) -> Limits {
         Limits {
             context: info.context_length,
@@ -330,7 +318,7 @@ fn too_long(needed: Option<usize>, room: usize, remedy: Remedy) -> Failure {
     };
     let advice = match remedy {
         Remedy::LargerModel => "Shorten it, or open a larger model.",
-        Remedy::LongerContext => "Shorten it, or choose a larger context in the settings.",
+        Remedy::LongerContext => "Shorten it, or choose a larger context.",
         Remedy::Nothing => "Shorten it.",
     };
     Failure::new(
@@ -342,7 +330,7 @@ fn too_long(needed: Option<usize>, room: usize, remedy: Remedy) -> Failure {
 fn nothing_summed_up(remedy: Remedy) -> Failure {
     let advice = match remedy {
         Remedy::LargerModel => " Open a larger model first.",
-        Remedy::LongerContext => " Choose a larger context in the settings first.",
+        Remedy::LongerContext => " Choose a larger context first.",
         Remedy::Nothing => "",
     };
     Failure::new(
@@ -357,9 +345,7 @@ fn nothing_summed_up(remedy: Remedy) -> Failure {
 fn answer_full(limits: Limits) -> Failure {
     let advice = match limits.remedy {
         Remedy::LargerModel => "Ask for a part of it, or open a larger model.",
-        Remedy::LongerContext => {
-            "Ask for a part of it, or choose a larger context in the settings."
-        }
+        Remedy::LongerContext => "Ask for a part of it, or choose a larger context.",
         Remedy::Nothing => "Ask for a part of it.",
     };
     Failure::new(
@@ -385,7 +371,7 @@ mod tests {
         assert_eq!(
             said(Some(1_600), Remedy::LongerContext),
             "This message is too long: 1,600 tokens, with room for 1,475. \
-             Shorten it, or choose a larger context in the settings."
+             Shorten it, or choose a larger context."
         );
         assert_eq!(
             said(None, Remedy::Nothing),
@@ -411,7 +397,7 @@ mod tests {
         );
         assert_eq!(
             said(Remedy::LongerContext),
-            format!("{full}, or choose a larger context in the settings.")
+            format!("{full}, or choose a larger context.")
         );
     }
 }

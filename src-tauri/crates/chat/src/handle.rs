@@ -62,6 +62,19 @@ impl Chat {
         Ok(Chat::of(mailbox))
     }
 
+    /// Like [`Chat::start_on`], with these settings, and with everything in memory: nothing is written to the disk.
+    pub fn start_in_memory(
+        model: ModelChoice,
+        settings: &Settings,
+        host: Box<dyn ModelHost>,
+        on_event: Box<dyn Fn(ChatEvent) + Send + Sync>,
+    ) -> Result<Chat, Failure> {
+        settings.validate()?;
+        let store = Store::in_memory()?;
+        settings.write(&store)?;
+        Chat::start_on(Some(model), store, host, on_event)
+    }
+
     /// Like [`Chat::start`], with a clock and a timing of the caller's.
     pub fn start_with(
         store: Store,

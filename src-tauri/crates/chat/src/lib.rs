@@ -32,11 +32,10 @@ mod text;
 mod title;
 mod view;
 
-pub use actor::{AtEnd, Timing, asking_for, summary_question};
+pub use actor::{AtEnd, Timing};
 pub use clock::{Clock, SystemClock, now};
 pub use context::ContextUsage;
 pub use failure::{Failure, FailureCode, nothing_imported};
-pub use fit::{LeftOut, Limits};
 pub use handle::Chat;
 pub use importing::{ImportCounts, Importing};
 pub use inference::{EncodedMessage, KvType, Role, Sampling, SamplingDefaults};

@@ -50,8 +50,6 @@ use self::daily::Daily;
 use self::model_slot::ModelSlot;
 pub use self::state::{AtEnd, Timing};
 pub(crate) use self::state::{ChatActor, MODEL, Request};
-pub use self::summary::summary_question;
-pub use self::turn::asking_for;
 pub(crate) use self::undo::TakenBack;
 pub(crate) use self::undo_stack::Direction;
 use self::undo_stack::UndoStack;

@@ -58,7 +58,7 @@ impl ChatActor {
                 parent: None,
                 role: Role::User,
                 state: MessageState::Done,
-                text: &summary_question(Some(&row.title)),
+                text: &summary_question(&row.title),
                 thinks: false,
                 created_at: at,
             };
@@ -102,11 +102,10 @@ impl ChatActor {
     }
 }
 
-/// Returns the question for a summary, which both the user and the model read. A chat of the terminal has no title.
-pub fn summary_question(title: Option<&str>) -> String {
-    let title = title.map_or(String::new(), |title| format!(" “{title}”"));
+/// Returns the question for a summary, which both the user and the model read.
+fn summary_question(title: &str) -> String {
     format!(
-        "Sum up our chat{title}, so that we can go on here: what it is about, what we found or decided, and what is \
+        "Sum up our chat “{title}”, so that we can go on here: what it is about, what we found or decided, and what is \
          still open. Keep the names, figures and code that matter."
     )
 }

@@ -185,7 +185,7 @@ fn history(
 }
 
 /// Appends the requested length of the answer to a question.
-pub fn asking_for(length: Option<LengthWish>, question: Turn) -> Turn {
+pub(super) fn asking_for(length: Option<LengthWish>, question: Turn) -> Turn {
     match length {
         Some(length) => Turn {
             text: format!("{}\n\n{}", question.text, in_words(length)),
