@@ -6,8 +6,9 @@
 
 use std::path::Path;
 
-use ::models::{DownloadState, ModelList};
+use ::models::ModelList;
 use chat::{ChatEvent, ChatSnapshot, DatabaseCopy};
+use download::DownloadState;
 use serde::Serialize;
 
 use crate::environment::Overrides;

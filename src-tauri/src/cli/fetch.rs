@@ -8,7 +8,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
 use ::download::{
-    Destination, Download, DownloadEvent, DownloadRequest, HUB, Places, hub_endpoint, hub_folder,
+    Destination, Download, DownloadEvent, DownloadRequest, DownloadState, HUB, Places,
+    hub_endpoint, hub_folder,
 };
 use models::{KnownModel, Manifest};
 use serde::Serialize;
@@ -88,7 +89,10 @@ fn follow(
     bar: &mut ProgressLine,
     request: &mut DownloadRequest,
 ) -> Option<DownloadEvent> {
-    let mut shown = (0, 1);
+    let mut state = DownloadState::Paused {
+        done: 0,
+        total: request.bytes,
+    };
     let mut reason = None;
     loop {
         if cancel.load(Ordering::Relaxed) {
@@ -96,28 +100,34 @@ fn follow(
         }
         match events.recv_timeout(PAUSE) {
             Ok(event) if event.is_last() => return Some(event),
-            Ok(DownloadEvent::Resolved { request: resolved }) => *request = resolved,
-            Ok(DownloadEvent::Progress {
-                done,
-                total,
-                bytes_per_second,
-            }) => {
-                shown = (done, total.unwrap_or(done).max(1));
-                bar.show(speed(done, total, bytes_per_second), shown.0, shown.1);
+            Ok(DownloadEvent::Resolved { request: resolved }) => {
+                *request = resolved;
+                continue;
             }
-            Ok(DownloadEvent::Waiting { message, seconds }) => {
+            Ok(event) => state = state.after(event),
+            Err(RecvTimeoutError::Timeout) => continue,
+            Err(RecvTimeoutError::Disconnected) => return None,
+        }
+        let (done, total) = state.progress();
+        let all = total.unwrap_or(done).max(1);
+        match &state {
+            DownloadState::Running {
+                bytes_per_second, ..
+            } => bar.show(speed(done, total, *bytes_per_second), done, all),
+            DownloadState::Waiting {
+                message, seconds, ..
+            } => {
                 // Each reason once: a network may be gone for an hour.
-                if reason.as_ref() != Some(&message) {
+                if reason.as_ref() != Some(message) {
                     bar.clear();
                     // A terminal that is gone is no failure.
                     let _ = writeln!(output::stderr(), "goldcrest: {message}");
-                    reason = Some(message);
+                    reason = Some(message.clone());
                 }
-                bar.show(format!("Next try in {seconds} s"), shown.0, shown.1);
+                bar.show(format!("Next try in {seconds} s"), done, all);
             }
-            Ok(DownloadEvent::Verifying { done, total }) => bar.show("Verifying", done, total),
-            Ok(_) | Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => return None,
+            DownloadState::Verifying { done, total } => bar.show("Verifying", *done, *total),
+            DownloadState::Paused { .. } | DownloadState::Failed { .. } => {}
         }
     }
 }

@@ -5,13 +5,11 @@ use std::mem;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use ::models::{
-    DownloadState, FileStamp, FoundFile, KnownModel, ModelPlace, ModelSearch, Unusable,
-};
+use ::models::{FileStamp, FoundFile, KnownModel, ModelPlace, ModelSearch, Unusable};
 use chat::{Failure, ModelChoice, ModelStatus};
 use download::{
-    AddressError, Destination, Download, DownloadEvent, DownloadRequest, HUB, Places,
-    drop_incomplete, incomplete_bytes,
+    AddressError, Destination, Download, DownloadEvent, DownloadRequest, DownloadState, HUB,
+    Places, drop_incomplete, incomplete_bytes,
 };
 
 use super::downloads::{ActiveDownload, Next, RunningChild, is_within};
@@ -96,7 +94,7 @@ impl Library {
             if download.child.is_some() {
                 return Ok(());
             }
-            if download.progress().0 > 0 {
+            if download.state.progress().0 > 0 {
                 let request = download.request.clone();
                 return self.start(id, request);
             }
@@ -165,8 +163,6 @@ impl Library {
                 "The folder of this download is being moved. Start it again when that is done.",
             ));
         }
-        let before = self.downloads.all.get(id);
-        let (done, total) = before.map_or((0, request.bytes), ActiveDownload::progress);
         self.downloads.starts += 1;
         let number = self.downloads.starts;
         let (mailbox, key) = (self.mailbox.clone(), id.to_owned());
@@ -177,19 +173,15 @@ impl Library {
         let not_started = |error| Failure::other(format!("The download did not start: {error}."));
         let program = (self.places.fetch)().map_err(not_started)?;
         let child = Download::start(&program, &request, on_event).map_err(not_started)?;
-        let download = ActiveDownload {
-            child: Some(RunningChild {
-                number,
-                download: child,
-            }),
-            state: DownloadState::Running {
-                done,
-                total,
-                bytes_per_second: None,
-                seconds_left: None,
-            },
-            ..ActiveDownload::paused(request, done)
-        };
+        let mut download = ActiveDownload::paused(request, 0);
+        if let Some(before) = self.downloads.all.remove(id) {
+            download.state = before.state;
+        }
+        download.state = download.state.started();
+        download.child = Some(RunningChild {
+            number,
+            download: child,
+        });
         self.downloads.all.insert(id.to_owned(), download);
         self.downloads.save();
         self.changed();
@@ -259,9 +251,9 @@ impl Library {
             return;
         };
         let next = mem::replace(&mut download.next, Next::Stay);
-        let (done, total) = download.progress();
         match removed {
             Ok(()) if next == Next::Start => {
+                let (_, total) = download.state.progress();
                 download.state = DownloadState::Paused { done: 0, total };
             }
             Ok(()) => {
@@ -269,11 +261,7 @@ impl Library {
             }
             Err(error) => {
                 let message = format!("What was downloaded of it could not be removed: {error}.");
-                download.state = DownloadState::Failed {
-                    done,
-                    total,
-                    message,
-                };
+                download.state = download.state.failed(message);
             }
         }
         self.downloads.save();
@@ -302,7 +290,6 @@ impl Library {
         {
             return;
         }
-        let (done, total) = download.progress();
         let is_last = event.is_last();
         let next = download.next;
         if is_last {
@@ -317,45 +304,13 @@ impl Library {
                 download.request = request;
                 return self.downloads.save();
             }
-            DownloadEvent::Progress {
-                done,
-                total,
-                bytes_per_second,
-            } => {
-                download.state = DownloadState::Running {
-                    done,
-                    total,
-                    bytes_per_second,
-                    seconds_left: seconds_left(done, total, bytes_per_second),
-                };
-            }
-            DownloadEvent::Waiting { message, seconds } => {
-                download.state = DownloadState::Waiting {
-                    done,
-                    total,
-                    message,
-                    seconds,
-                };
-            }
-            DownloadEvent::Verifying { done, total } => {
-                download.state = DownloadState::Verifying { done, total };
-            }
-            DownloadEvent::Paused { done } => {
-                download.state = DownloadState::Paused { done, total };
-            }
-            DownloadEvent::Failed {
-                message,
-                can_resume,
-            } => {
-                let done = if can_resume { done } else { 0 };
-                download.state = DownloadState::Failed {
-                    done,
-                    total,
-                    message,
-                };
-                self.downloads.save();
-            }
             DownloadEvent::Done { file, sha256, .. } => return self.arrived(id, file, sha256),
+            event => {
+                download.state = download.state.after(event);
+                if matches!(download.state, DownloadState::Failed { .. }) {
+                    self.downloads.save();
+                }
+            }
         }
         self.send_progress(id, is_last);
         if is_last && next == Next::Start {
@@ -465,12 +420,7 @@ impl Library {
 
     fn fail(&mut self, id: &str, message: String) {
         if let Some(download) = self.downloads.all.get_mut(id) {
-            let (done, total) = download.progress();
-            download.state = DownloadState::Failed {
-                done,
-                total,
-                message,
-            };
+            download.state = download.state.failed(message);
             self.downloads.save();
             self.send_progress(id, true);
         }
@@ -502,39 +452,5 @@ fn is_known(destination: &Destination, known: &KnownModel) -> bool {
             }) && known.file == *file
         }
         Destination::Folder { .. } => false,
-    }
-}
-
-fn seconds_left(done: u64, total: Option<u64>, rate: Option<f64>) -> Option<u64> {
-    let (left, rate) = (total?.checked_sub(done)?, rate?);
-    let seconds = (left as f64 / rate).ceil();
-    // Without incoming bytes no end is in sight.
-    let is_foreseeable = rate > 0.0 && seconds < 1e7;
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a positive number of seconds, cut to what fits"
-    )]
-    is_foreseeable.then_some(seconds as u64)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::seconds_left;
-
-    #[test]
-    fn the_time_left_is_of_the_bytes_that_are_left() {
-        assert_eq!(seconds_left(400, Some(1000), Some(100.0)), Some(6));
-        assert_eq!(seconds_left(1000, Some(1000), Some(100.0)), Some(0));
-        for (done, total, rate) in [
-            (0, None, Some(1.0)),
-            (0, Some(10), None),
-            (0, Some(10), Some(0.0)),
-            (0, Some(u64::MAX), Some(1.0)),
-            (0, Some(10), Some(f64::NAN)),
-            (11, Some(10), Some(1.0)),
-        ] {
-            assert_eq!(seconds_left(done, total, rate), None);
-        }
     }
 }

@@ -8,8 +8,8 @@ use std::mem::Discriminant;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use ::models::{DownloadState, ListedDownload};
-use download::{Destination, Download, DownloadRequest};
+use ::models::ListedDownload;
+use download::{Destination, Download, DownloadRequest, DownloadState};
 use serde::{Deserialize, Serialize};
 
 /// List of unfinished downloads, in the data folder.
@@ -92,14 +92,9 @@ impl Downloads {
                  request,
                  failed,
              }| {
-                let total = request.bytes;
                 let mut download = ActiveDownload::paused(request, 0);
                 if let Some(message) = failed {
-                    download.state = DownloadState::Failed {
-                        done: 0,
-                        total,
-                        message,
-                    };
+                    download.state = download.state.failed(message);
                 }
                 (id, download)
             },
@@ -167,17 +162,6 @@ impl ActiveDownload {
             child: None,
             next: Next::Stay,
             sent: None,
-        }
-    }
-
-    /// Returns the received bytes, and the bytes of the file.
-    pub(super) fn progress(&self) -> (u64, Option<u64>) {
-        match &self.state {
-            DownloadState::Running { done, total, .. }
-            | DownloadState::Waiting { done, total, .. }
-            | DownloadState::Paused { done, total }
-            | DownloadState::Failed { done, total, .. } => (*done, *total),
-            DownloadState::Verifying { total, .. } => (*total, Some(*total)),
         }
     }
 }

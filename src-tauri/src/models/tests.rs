@@ -9,8 +9,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use ::models::{Authenticity, DownloadState, ModelEntry, ModelPlace, SearchFolder};
+use ::models::{Authenticity, ModelEntry, ModelPlace, SearchFolder};
 use chat::{Device, ModelHost, ModelInfo, ModelOptions, ModelStatus, Opening, Store};
+use download::DownloadState;
 use engine::{Conversation, Event, Finished, GenerateParams, Prompt, Sampling, Signals};
 use tempfile::TempDir;
 

@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
+use download::DownloadState;
 use engine::{FileLabel, Footprint, ModelHeader};
 
 use crate::facts::{Facts, FileFacts};
@@ -12,7 +13,7 @@ use crate::manifest::{KnownModel, Manifest};
 use crate::places::ModelPlace;
 use crate::search::FoundFile;
 use crate::stamp::FileStamp;
-use crate::wire::{Authenticity, DownloadState, Fit, Forecast, ModelEntry};
+use crate::wire::{Authenticity, Fit, Forecast, ModelEntry};
 
 /// A download under way or interrupted.
 #[derive(Debug, Clone, PartialEq)]
@@ -234,7 +235,7 @@ impl EntrySources<'_> {
             name: file_stem(Path::new(&download.file)),
             parameters: None,
             quantisation: String::new(),
-            bytes: total_of(&download.state),
+            bytes: download.state.progress().1.unwrap_or(0),
             licence: None,
             source: page_of_address(&download.url),
             address: Some(download.url.clone()),
@@ -279,16 +280,6 @@ impl Identity<'_> {
             authenticity: Authenticity::Unlisted,
             note,
         }
-    }
-}
-
-fn total_of(state: &DownloadState) -> u64 {
-    match state {
-        DownloadState::Running { total, .. }
-        | DownloadState::Waiting { total, .. }
-        | DownloadState::Paused { total, .. }
-        | DownloadState::Failed { total, .. } => total.unwrap_or(0),
-        DownloadState::Verifying { total, .. } => *total,
     }
 }
 

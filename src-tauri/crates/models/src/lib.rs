@@ -24,4 +24,4 @@ pub use manifest::{KnownModel, Manifest, ManifestError};
 pub use places::{ModelPlace, SearchFolder, UserFolders, own_folders, search_folders};
 pub use search::{FoundFile, ModelSearch, SearchLimits, Unusable, unread};
 pub use stamp::FileStamp;
-pub use wire::{Authenticity, DownloadState, Fit, Forecast, ModelEntry, ModelList};
+pub use wire::{Authenticity, Fit, Forecast, ModelEntry, ModelList};

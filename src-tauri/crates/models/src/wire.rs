@@ -1,5 +1,6 @@
 //! Types of the models page.
 
+use download::DownloadState;
 use serde::Serialize;
 
 use crate::places::ModelPlace;
@@ -109,72 +110,4 @@ pub enum Fit {
     Slow,
     /// It does not fit.
     DoesNotFit,
-}
-
-/// Progress of a download.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(feature = "specta", derive(specta::Type))]
-#[serde(
-    tag = "state",
-    rename_all = "kebab-case",
-    rename_all_fields = "camelCase"
-)]
-pub enum DownloadState {
-    /// Bytes are arriving.
-    Running {
-        /// Bytes that are here.
-        #[cfg_attr(feature = "specta", specta(type = u32))]
-        done: u64,
-        /// Bytes of the file.
-        #[cfg_attr(feature = "specta", specta(type = Option<u32>))]
-        total: Option<u64>,
-        /// Their rate.
-        bytes_per_second: Option<f64>,
-        /// Seconds that are left at this rate.
-        #[cfg_attr(feature = "specta", specta(type = Option<u32>))]
-        seconds_left: Option<u64>,
-    },
-    /// The connection is lost, and is being retried.
-    Waiting {
-        /// Bytes that are here.
-        #[cfg_attr(feature = "specta", specta(type = u32))]
-        done: u64,
-        /// Bytes of the file.
-        #[cfg_attr(feature = "specta", specta(type = Option<u32>))]
-        total: Option<u64>,
-        /// Reason, in a sentence.
-        message: String,
-        /// Seconds from the failure to the next try.
-        #[cfg_attr(feature = "specta", specta(type = u32))]
-        seconds: u64,
-    },
-    /// All bytes are here, and their SHA-256 is being computed.
-    Verifying {
-        /// Bytes hashed.
-        #[cfg_attr(feature = "specta", specta(type = u32))]
-        done: u64,
-        /// Bytes of the file.
-        #[cfg_attr(feature = "specta", specta(type = u32))]
-        total: u64,
-    },
-    /// It was paused, or the app was closed meanwhile.
-    Paused {
-        /// Bytes that are here.
-        #[cfg_attr(feature = "specta", specta(type = u32))]
-        done: u64,
-        /// Bytes of the file.
-        #[cfg_attr(feature = "specta", specta(type = Option<u32>))]
-        total: Option<u64>,
-    },
-    /// It failed; it can be resumed or dropped.
-    Failed {
-        /// Bytes that are here.
-        #[cfg_attr(feature = "specta", specta(type = u32))]
-        done: u64,
-        /// Bytes of the file.
-        #[cfg_attr(feature = "specta", specta(type = Option<u32>))]
-        total: Option<u64>,
-        /// Reason, in a sentence.
-        message: String,
-    },
 }

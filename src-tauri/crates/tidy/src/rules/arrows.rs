@@ -50,7 +50,10 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("src-tauri/crates/json_text/", &[]),
     ("src-tauri/crates/kernels/", &["inference"]),
     ("src-tauri/crates/kv_store/", &["system"]),
-    ("src-tauri/crates/models/", &["engine", "system"]),
+    (
+        "src-tauri/crates/models/",
+        &["download", "engine", "system"],
+    ),
     ("src-tauri/crates/quantize/", &["engine", "kernels"]),
     ("src-tauri/crates/reference/", &[]),
     ("src-tauri/crates/store/", &["inference", "system"]),
