@@ -36,7 +36,7 @@ pub struct EngineModel {
     markers: Option<CrashMarkers>,
     /// Store for KV caches that outlive the app; without it prompts are prefilled again.
     kv_disk: Option<KvDisk>,
-    /// Power supply: on battery, no idle work that evaluates.
+    /// Power supply: on battery, nothing is read ahead.
     power: Power,
     /// Sequences in memory, for [`EngineCounter`].
     in_memory: SequencesInMemory,
@@ -136,13 +136,13 @@ impl ModelHost for EngineModel {
     ) {
         let Some(open) = &mut self.open else { return };
         let session = open.model.engine.session();
-        let (ids, settled, label) = (&prompt.ids, prompt.settled, chat.0.cast_unsigned());
+        let (ids, label) = (&prompt.ids, chat.0.cast_unsigned());
         match self.kv_disk.as_mut().zip(open.kv.as_ref()) {
             Some((disk, kv)) => {
                 let mut blocks = disk.blocks(kv);
-                session.resume(ids, settled, label, Some(&mut blocks), cancel, on_progress);
+                session.resume(ids, label, Some(&mut blocks), cancel, on_progress);
             }
-            None => session.resume(ids, settled, label, None, cancel, on_progress),
+            None => session.resume(ids, label, None, cancel, on_progress),
         }
     }
 
@@ -152,10 +152,12 @@ impl ModelHost for EngineModel {
             return;
         }
         let engine = &mut open.model.engine;
-        let (ahead, settled) = (read_ahead_of(engine, &prompt.ids), prompt.settled);
+        let ahead = read_ahead_of(engine, &prompt.ids);
+        // The last turn may be a draft.
+        let sent = engine.last_turn_end(ahead).unwrap_or(0);
         let mut more = true;
         while more && !(self.power.0)() {
-            let read = engine.session().read_ahead(ahead, settled, cancel);
+            let read = engine.session().read_ahead(ahead, sent, cancel);
             more = read
                 .inspect_err(|error| tracing::debug!(%error, "a message was not read ahead"))
                 .unwrap_or(false);
@@ -163,16 +165,15 @@ impl ModelHost for EngineModel {
         self.note_sequences();
     }
 
-    fn work_while_idle(&mut self, evaluates: bool, cancel: &AtomicBool) -> bool {
+    fn save_caches(&mut self) -> bool {
         let open = self.open.as_mut();
         let Some((open, disk)) = open.zip(self.kv_disk.as_mut()) else {
             return false;
         };
         let Some(kv) = &open.kv else { return false };
         let session = open.model.engine.session();
-        let evaluates = evaluates && !(self.power.0)();
-        let kept = session.keep(&mut disk.blocks(kv), evaluates, cancel);
-        kept.inspect_err(|error| tracing::debug!(%error, "a KV cache was not kept"))
+        let more = session.store_block(&mut disk.blocks(kv));
+        more.inspect_err(|error| tracing::debug!(%error, "a KV cache was not stored"))
             .unwrap_or(false)
     }
 

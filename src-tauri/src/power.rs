@@ -13,8 +13,7 @@ impl Default for Power {
     }
 }
 
-/// Returns whether the computer runs on its battery, or that is unknown: then no draft is read ahead, and no block is
-/// evaluated in order to be stored.
+/// Returns whether the computer runs on its battery, or that is unknown: then no draft is read ahead.
 fn is_on_battery() -> bool {
     if cfg!(target_os = "linux") {
         is_on_battery_in(Path::new("/sys/class/power_supply"))

@@ -60,18 +60,13 @@ fn reopen(args: &BenchArgs) -> Result<(), CliError> {
     for it in &chats {
         writeln!(
             out,
-            "{} tokens: first token after {:.2} s cold, {:.2} s reopened; opening took {:.2} s for {} tokens ({:.1} MB on the disk){}",
+            "{} tokens: first token after {:.2} s cold, {:.2} s reopened; opening took {:.2} s for {} tokens ({:.1} MB on the disk)",
             it.prompt,
             it.cold_s,
             it.reopened_s,
             it.restore_s,
             it.restored,
             it.disk_bytes as f64 / 1e6,
-            if it.same_token {
-                ""
-            } else {
-                "; ANOTHER TOKEN than the cold run's"
-            }
         )?;
     }
     Ok(out.flush()?)

@@ -56,12 +56,12 @@ impl PromptCounter for EngineCounter {
         self.encoder.count(text)
     }
 
-    fn cached(&self, prompt: &[u32], settled: usize) -> usize {
+    fn cached(&self, prompt: &[u32]) -> usize {
         let in_memory = self.memory.longest_common(prompt);
         let Some(disk) = &self.disk else {
             return in_memory;
         };
-        let restorable = restorable(prompt.len(), settled, disk.block);
+        let restorable = restorable(prompt.len(), disk.block);
         let keys = BlockKey::chain(&disk.identity, &prompt[..restorable], disk.block);
         let held = keys.iter().take_while(|key| disk.folder.holds(key)).count();
         in_memory.max(held * disk.block)

@@ -1,4 +1,4 @@
-//! A chat that is reopened in another run of the app: no token is prefilled again, and the answer is that of a cold
+//! A chat that is reopened in another run of the app: no block is prefilled again, and the answer is that of a cold
 //! run.
 
 use std::fs;
@@ -71,7 +71,7 @@ fn answer(model: &mut EngineModel, conversation: &Conversation) -> (Vec<u32>, us
 }
 
 fn keep_all(model: &mut EngineModel) {
-    while model.work_while_idle(true, &NEVER) {}
+    while model.save_caches() {}
 }
 
 fn blocks(folder: &Path) -> Vec<PathBuf> {
@@ -122,7 +122,7 @@ fn a_chat_of_an_earlier_run_is_not_read_again() {
     fs::write(&file, "x").expect("written");
     let mut without = run(&file, KvType::F16);
     assert_eq!(answer(&mut without, &conversation(&turns)), (cold, 0));
-    assert!(!without.work_while_idle(true, &NEVER));
+    assert!(!without.save_caches());
 }
 
 #[test]
@@ -139,9 +139,9 @@ fn the_tokens_that_are_read_ahead_are_those_of_the_sent_message() {
     let engine = &model.open.as_ref().expect("open").model.engine;
     let ahead = read_ahead_of(engine, &draft.ids);
     assert_eq!(sent.ids[..ahead.len()], *ahead);
-    assert!(ahead.len() > draft.settled, "of the draft, too");
-    assert_eq!(&ahead[..draft.settled], read_ahead_of(engine, &chat.ids));
-    assert_eq!([chat.settled, sent.settled], [draft.settled; 2]);
+    let before = engine.last_turn_end(ahead).expect("the answer's end");
+    assert!(ahead.len() > before, "of the draft, too");
+    assert_eq!(&ahead[..before], read_ahead_of(engine, &chat.ids));
 }
 
 #[test]
@@ -177,7 +177,6 @@ fn the_counter_knows_what_need_not_be_read_in_memory_and_on_the_disk() {
         let counter = model.counter().expect("a model is open");
         let frame = counter.frame(&asked).expect("a frame");
         let mut ids = frame.head.clone();
-        let mut settled = 0;
         for (at, turn) in asked.messages.iter().enumerate() {
             let around = match turn.role {
                 Role::Assistant => &frame.answer,
@@ -187,12 +186,9 @@ fn the_counter_knows_what_need_not_be_read_in_memory_and_on_the_disk() {
                 ids.extend(&around.opening);
             }
             ids.extend(counter.message(&frame, turn).ids);
-            if turn.role == Role::Assistant {
-                settled = ids.len();
-            }
         }
         ids.extend(&frame.tail);
-        let cached = counter.cached(&ids, settled);
+        let cached = counter.cached(&ids);
         (ids, cached)
     };
     let mut model = run(folder.path(), KvType::F16);

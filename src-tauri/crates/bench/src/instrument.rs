@@ -29,7 +29,7 @@ impl Instrument<'_> {
             let _complete =
                 self.engine
                     .session()
-                    .prefill(tokens, 0, &AtomicBool::new(false), &mut |_| {})?;
+                    .prefill(tokens, &AtomicBool::new(false), &mut |_| {})?;
         }
         Ok(())
     }

@@ -280,7 +280,7 @@ impl Instrument<'_> {
         let _complete =
             self.engine
                 .session()
-                .prefill(prompt, 0, &AtomicBool::new(false), &mut |_| {})?;
+                .prefill(prompt, &AtomicBool::new(false), &mut |_| {})?;
         Ok(started.elapsed().as_secs_f64())
     }
 

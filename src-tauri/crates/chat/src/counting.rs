@@ -104,10 +104,7 @@ impl NextPrompt<'_> {
         let all = frame + parts.chat + opening + parts.thinking + draft + pasted;
         let cached = match written {
             Some(_) => all,
-            None => {
-                let (prompt, settled) = self.prompt(cut);
-                self.request.counter.cached(&prompt, settled)
-            }
+            None => self.request.counter.cached(&self.prompt(cut)),
         };
         let omitted = self.branch.omitted(cut);
         Ok(ContextUsage {
@@ -144,17 +141,16 @@ impl NextPrompt<'_> {
         }
     }
 
-    /// Returns the ids of the prompt after this cut, without pasted texts, and how many of them precede the draft.
-    fn prompt(&self, cut: Cut) -> (Vec<u32>, usize) {
+    /// Returns the ids of the prompt after this cut, without pasted texts.
+    fn prompt(&self, cut: Cut) -> Vec<u32> {
         let mut ids = self.frame.head.clone();
         self.branch.append(cut, self.request, &mut ids);
-        let settled = ids.len();
         ids.extend(self.opening(cut));
         ids.extend(self.draft.iter().flatten());
         if self.request.pasted == 0 {
             ids.extend(&self.frame.tail);
         }
-        (ids, settled)
+        ids
     }
 }
 

@@ -94,10 +94,9 @@ pub trait ModelHost: Send {
     /// sent yet. Returns within 100 ms once `cancel` is set.
     fn read_ahead(&mut self, _chat: ChatId, _prompt: &Prompt, _cancel: &AtomicBool) {}
 
-    /// Does one step of idle work: saves the caches of the chats for the next start. `evaluates`: includes work that
-    /// takes the model longer than writing to a disk. Returns false if nothing is left to do. Returns within 100 ms
-    /// once `cancel` is set.
-    fn work_while_idle(&mut self, _evaluates: bool, _cancel: &AtomicBool) -> bool {
+    /// Saves a part of the chats' caches for the next start. Returns false if nothing is left to save. Returns within
+    /// 100 ms.
+    fn save_caches(&mut self) -> bool {
         false
     }
 
@@ -131,8 +130,7 @@ pub trait PromptCounter: Send + Sync {
     fn count(&self, text: &str) -> usize;
 
     /// Returns how many leading tokens of a prompt need no prefill: their keys and values are in memory or on the disk.
-    /// The first `settled` belong to the conversation up to its last answer.
-    fn cached(&self, prompt: &[u32], settled: usize) -> usize;
+    fn cached(&self, prompt: &[u32]) -> usize;
 }
 
 /// Name of the model that comes with the app.

@@ -1,6 +1,6 @@
 //! The thread that owns the model: one job at a time, in the order in which the actor sends them.
 //!
-//! Between jobs it does idle work: it prefills a draft at once, and after a while makes titles and stores KV caches. The
+//! Between jobs it does idle work: it prefills a draft at once, and after a while makes titles and saves KV caches. The
 //! actor interrupts that when it submits a job; a title, and a draft that continues the one being prefilled, wait for it.
 
 use std::any::Any;
@@ -19,7 +19,7 @@ use crate::model_host::{ModelHost, ModelInfo};
 use crate::reading::{Reading, ReadingRate};
 use crate::view::AnswerStats;
 
-/// Time limit for finishing idle work before a model is closed.
+/// Time limit for saving caches before a model is closed.
 const END_WITHIN: Duration = Duration::from_millis(500);
 
 /// Runs until the actor drops the sender of `jobs`. `interrupt` is set whenever the actor sends a job: idle work then
@@ -35,7 +35,7 @@ pub(crate) fn run(
         after: idle_after,
         ahead: None,
         title: None,
-        remains: false,
+        unsaved: false,
     };
     let mut rate = ReadingRate::default();
     while let Some(job) = idle.next_job(host.as_mut(), jobs, interrupt, report) {
@@ -91,7 +91,7 @@ pub(crate) fn run(
                     panicked,
                     open,
                 });
-                idle.remains = !panicked;
+                idle.unsaved = !panicked;
             }
             Job::ReadAhead { chat, request } => idle.ahead = Some((chat, request)),
             Job::Title { chat, request } => idle.title = Some((chat, request)),
@@ -116,8 +116,8 @@ struct IdleWork {
     ahead: Option<(ChatId, TurnRequest)>,
     /// A request for a title.
     title: Option<(ChatId, TurnRequest)>,
-    /// True if the host may have work left.
-    remains: bool,
+    /// True if the host may have caches to save.
+    unsaved: bool,
 }
 
 impl IdleWork {
@@ -131,7 +131,7 @@ impl IdleWork {
     ) -> Option<Job> {
         loop {
             if self.ahead.is_none() {
-                if !self.remains && self.title.is_none() {
+                if !self.unsaved && self.title.is_none() {
                     return jobs.recv().ok();
                 }
                 match jobs.recv_timeout(self.after) {
@@ -140,7 +140,7 @@ impl IdleWork {
                     Err(RecvTimeoutError::Disconnected) => return None,
                 }
             }
-            while self.ahead.is_some() || self.title.is_some() || self.remains {
+            while self.ahead.is_some() || self.title.is_some() || self.unsaved {
                 // In this order, since any later job sets it again.
                 interrupt.store(false, Ordering::SeqCst);
                 match jobs.try_recv() {
@@ -152,14 +152,13 @@ impl IdleWork {
         }
     }
 
-    /// Saves the caches that need no evaluation before the model is closed, within a time limit.
+    /// Saves caches before the model is closed, within a time limit.
     fn end(&mut self, host: &mut dyn ModelHost) {
         (self.ahead, self.title) = (None, None);
         let deadline = Instant::now() + END_WITHIN;
-        while self.remains && Instant::now() < deadline {
-            let keep = || Ok(host.work_while_idle(false, &AtomicBool::new(false)));
-            let kept = catch_panic(FailureCode::Other, keep).0;
-            self.remains = kept.unwrap_or(false);
+        while self.unsaved && Instant::now() < deadline {
+            let more = catch_panic(FailureCode::Other, || Ok(host.save_caches())).0;
+            self.unsaved = more.unwrap_or(false);
         }
     }
 
@@ -177,7 +176,7 @@ impl IdleWork {
                 }
                 Ok(true)
             }
-            (None, None) => Ok(host.work_while_idle(true, cancel)),
+            (None, None) => Ok(host.save_caches()),
         };
         // Nobody waits for it, and failed work is repeated when it is needed.
         let (step, panicked) = catch_panic(FailureCode::Other, step);
@@ -190,8 +189,8 @@ impl IdleWork {
             self.ahead = ahead;
             self.title = self.title.take().or(title);
         }
-        // After another failure the pending writes still remain.
-        self.remains = step
+        // After another failure there still is what was to be saved.
+        self.unsaved = step
             .inspect_err(|failure| tracing::debug!(code = failure.code.name(), "idle work failed"))
             .unwrap_or(!panicked);
     }

@@ -360,7 +360,7 @@ where
         }
         for session in [&mut *gpu, &mut *cpu] {
             session.truncate(0);
-            let _complete = session.prefill(read, 0, &never, &mut |_| {})?;
+            let _complete = session.prefill(read, &never, &mut |_| {})?;
         }
         self.record(
             format!("{name}, {PREFILL_TOKENS} tokens"),
@@ -478,7 +478,7 @@ fn measure(session: &mut Session, ids: &[u32]) -> Result<Rate, DeviceError> {
     let never = AtomicBool::new(false);
     session.truncate(0);
     let started = Instant::now();
-    let _complete = session.prefill(&ids[..PREFILL_TOKENS], 0, &never, &mut |_| {})?;
+    let _complete = session.prefill(&ids[..PREFILL_TOKENS], &never, &mut |_| {})?;
     let prefill = rate(PREFILL_TOKENS, started.elapsed().as_secs_f64());
     let mut sampler = Sampler::new(greedy(), 1);
     let on_device = session.samples_on_device(&sampler)?;

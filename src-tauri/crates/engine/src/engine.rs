@@ -26,7 +26,8 @@ use crate::text::prompt::{PromptError, encode_prompt};
 use crate::text::template::ChatTemplate;
 use crate::text::tokenizer::Tokenizer;
 
-/// Part of [`Engine::kv_identity`]: raised by a change of kernels or forward pass that changes bits of the KV cache.
+/// Part of [`Engine::kv_identity`]: raised by a change of kernels or forward pass that changes values of the KV cache by
+/// more than rounding.
 const KV_REVISION: u32 = 1;
 
 /// A loaded model with the KV cache of one sequence. It belongs to one thread.
@@ -271,7 +272,7 @@ impl Engine {
         self.session.truncate(0);
         let _complete = self
             .session
-            .prefill(tokens, 0, &AtomicBool::new(false), &mut |_| {})?;
+            .prefill(tokens, &AtomicBool::new(false), &mut |_| {})?;
         Ok(vec![self.session.logits(0).to_vec()])
     }
 
@@ -318,9 +319,9 @@ impl Engine {
         prompt.iter().rposition(|id| ends.contains(id))
     }
 
-    /// Returns a text that identifies the bits of the KV cache, the tokens aside: every byte of the loaded weights, the
-    /// header, the rotary embedding for this context, the storage type, and how the CPU computes. `None` if blocks of
-    /// the cache cannot be stored: on a GPU, whose passes depend on its speed.
+    /// Returns a text that identifies the values of the KV cache, the tokens aside: every byte of the loaded weights,
+    /// the header, the rotary embedding for this context, the storage type, and how the CPU computes. `None` if blocks
+    /// of the cache cannot be stored: on a GPU, which has it in its own memory.
     pub fn kv_identity(&mut self) -> Option<String> {
         let block = self.session.block()?;
         let content = self.content.as_ref()?;

@@ -16,9 +16,6 @@ pub enum Part {
 pub struct Prompt {
     /// The token ids.
     pub ids: Vec<u32>,
-    /// Number of leading ids that belong to the conversation before its last question and were there before it was
-    /// asked; 0 if there are none.
-    pub settled: usize,
     /// Part that the first generated token belongs to: thinking if the prompt ends inside it.
     pub starts_in: Part,
     /// True if that part already has words, as in a continued answer: a tag that would open thinking is then text.
@@ -31,7 +28,6 @@ impl Prompt {
     pub fn of_ids(ids: Vec<u32>) -> Self {
         Prompt {
             ids,
-            settled: 0,
             starts_in: Part::Answer,
             begun: false,
         }

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use chat::{ChatId, ModelChoice, ModelHost, ModelOptions};
 use engine::run::random::Random;
-use engine::{Conversation, Event, GenerateParams, Prompt, Role, Sampling, Turn};
+use engine::{Conversation, GenerateParams, Prompt, Role, Sampling, Turn};
 use serde::Serialize;
 
 use crate::cli::output::CliError;
@@ -25,8 +25,6 @@ pub struct Reopening {
     pub reopened_s: f64,
     /// Restored tokens of the prompt.
     pub restored: usize,
-    /// True if the first token is that of the cold run.
-    pub same_token: bool,
     /// Bytes of the chat's blocks.
     pub disk_bytes: u64,
 }
@@ -60,7 +58,6 @@ pub fn measure(
         restore_s,
         reopened_s: reopened.seconds,
         restored: reopened.cached,
-        same_token: reopened.id == cold.id,
         disk_bytes: bytes_below(folder.path()),
     })
 }
@@ -90,7 +87,6 @@ fn chat(tokens: u32, question: Option<&str>) -> Conversation {
 }
 
 struct FirstToken {
-    id: Option<u32>,
     seconds: f64,
     prompt: usize,
     cached: usize,
@@ -128,19 +124,13 @@ impl App {
         let started = Instant::now();
         let prompt = self.prompt(conversation)?;
         self.model.resume(CHAT, &prompt, &NEVER, &mut |_| {});
-        let mut id = None;
         let finished = self
             .model
-            .generate(&prompt, &params, (&NEVER).into(), &mut |event| {
-                if let Event::Token { id: token, .. } = event {
-                    id = Some(token);
-                }
-            });
+            .generate(&prompt, &params, (&NEVER).into(), &mut |_| {});
         let stats = finished
             .map_err(|failure| CliError::message(failure.message))?
             .stats;
         Ok(FirstToken {
-            id,
             seconds: started.elapsed().as_secs_f64(),
             prompt: stats.prompt_tokens,
             cached: stats.cached_tokens,
@@ -150,7 +140,7 @@ impl App {
     /// Saves the chat before the question, as the app does in idle time.
     fn keep(&mut self, before: &Prompt) -> Result<(), CliError> {
         self.model.resume(CHAT, before, &NEVER, &mut |_| {});
-        while self.model.work_while_idle(true, &NEVER) {}
+        while self.model.save_caches() {}
         Ok(())
     }
 }

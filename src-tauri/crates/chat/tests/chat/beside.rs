@@ -16,10 +16,8 @@ pub enum Beside {
     ReadChat(ChatId, String),
     /// A question outside a chat.
     Aside(String),
-    Idle,
     Interrupted,
-    /// The save before the model is closed, which needs no evaluation.
-    Keep,
+    Save,
     MakeRoom,
     Relabel(ChatId, ChatId),
     Forget(Vec<ChatId>),
@@ -32,8 +30,8 @@ pub struct BesideLog(Arc<Mutex<Inner>>);
 #[derive(Default)]
 struct Inner {
     done: Vec<Beside>,
-    idle_steps: usize,
-    idle_panics: bool,
+    caches: usize,
+    save_panics: bool,
     held: bool,
 }
 
@@ -62,14 +60,14 @@ impl BesideLog {
         self.0.lock().unwrap().held = held;
     }
 
-    /// Makes the next step of idle work panic.
-    pub fn panic_when_idle(&self) {
-        self.0.lock().unwrap().idle_panics = true;
+    /// Makes the next save panic.
+    pub fn panic_when_saving(&self) {
+        self.0.lock().unwrap().save_panics = true;
     }
 
-    /// Gives the model this many steps of idle work; more than ten: one that lasts until it is interrupted.
-    pub fn set_idle_steps(&self, steps: usize) {
-        self.0.lock().unwrap().idle_steps = steps;
+    /// Gives the model this many caches to save.
+    pub fn set_caches(&self, caches: usize) {
+        self.0.lock().unwrap().caches = caches;
     }
 
     /// Waits until there are at least `count` actions, and returns them.
@@ -93,21 +91,16 @@ impl BesideLog {
         done
     }
 
-    /// Does a step of idle work; returns whether there is another.
-    pub fn idle(&self, cancel: &AtomicBool) -> bool {
-        self.push(Beside::Idle);
+    /// Saves a cache; returns whether there is another.
+    pub fn save(&self) -> bool {
+        self.push(Beside::Save);
+        std::thread::sleep(Duration::from_millis(1));
         let (left, panics) = {
             let mut inner = self.0.lock().unwrap();
-            (inner.idle_steps, std::mem::take(&mut inner.idle_panics))
+            inner.caches = inner.caches.saturating_sub(1);
+            (inner.caches, std::mem::take(&mut inner.save_panics))
         };
         assert!(!panics, "the kernel broke");
-        self.set_idle_steps(if left > 10 { 0 } else { left.saturating_sub(1) });
-        if left > 10 {
-            while !cancel.load(Ordering::Relaxed) {
-                std::thread::sleep(Duration::from_millis(1));
-            }
-            self.push(Beside::Interrupted);
-        }
-        left > 1
+        left > 0
     }
 }

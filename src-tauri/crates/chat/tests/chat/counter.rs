@@ -79,7 +79,7 @@ impl PromptCounter for CounterLog {
         ids(text).count()
     }
 
-    fn cached(&self, prompt: &[u32], _: usize) -> usize {
+    fn cached(&self, prompt: &[u32]) -> usize {
         self.0.cached.load(Ordering::Relaxed).min(prompt.len())
     }
 }

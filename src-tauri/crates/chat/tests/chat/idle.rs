@@ -23,17 +23,17 @@ fn resume(chat: ChatId, text: &str) -> Beside {
 }
 
 #[test]
-fn idle_work_follows_an_answer_until_nothing_is_left() {
+fn saving_follows_an_answer_until_nothing_is_left() {
     let script = Script::default();
     let mut bench = without_purge(&script);
-    script.beside().set_idle_steps(3);
+    script.beside().set_caches(3);
     let chat = bench.ask(None, "Hello?").chat.id;
     let done = script.beside().at_least(4);
     let expected = [
         resume(chat, "Hello?"),
-        Beside::Idle,
-        Beside::Idle,
-        Beside::Idle,
+        Beside::Save,
+        Beside::Save,
+        Beside::Save,
     ];
     assert_eq!(done, expected);
     // Then the model rests until the next answer.
@@ -42,35 +42,21 @@ fn idle_work_follows_an_answer_until_nothing_is_left() {
     bench.ask(Some(chat), "And now?");
     assert_eq!(
         script.beside().at_least(6)[4..],
-        [resume(chat, "And now?"), Beside::Idle]
+        [resume(chat, "And now?"), Beside::Save]
     );
 }
 
 #[test]
-fn idle_work_gives_way_to_an_answer_and_to_closing() {
+fn saving_gives_way_to_an_answer_and_to_closing() {
     let script = Script::default();
     let mut bench = without_purge(&script);
-    script.beside().set_idle_steps(100);
+    script.beside().set_caches(usize::MAX);
     let chat = bench.ask(None, "Hello?").chat.id;
-    script.beside().at_least(2);
+    script.beside().until(&Beside::Save);
     bench.ask(Some(chat), "At once!");
-    let expected = [
-        resume(chat, "Hello?"),
-        Beside::Idle,
-        Beside::Interrupted,
-        resume(chat, "At once!"),
-    ];
-    assert_eq!(script.beside().at_least(4)[..4], expected);
-    // No work remains after it.
-    script.beside().at_least(5);
-    script.beside().set_idle_steps(100);
-    bench.ask(Some(chat), "And again");
-    script.beside().at_least(7);
+    let done = script.beside().until(&resume(chat, "At once!"));
+    script.beside().at_least(done.len() + 1);
     assert_eq!(bench.chat.shutdown(), chat::AtEnd::Stopped);
-    assert_eq!(
-        script.beside().at_least(9)[7..],
-        [Beside::Interrupted, Beside::Keep]
-    );
 }
 
 #[test]
@@ -206,10 +192,10 @@ fn taking_up_a_chat_is_shown_and_can_be_stopped() {
 }
 
 #[test]
-fn after_a_panic_in_idle_time_the_model_is_opened_again() {
+fn after_a_panic_while_saving_the_model_is_opened_again() {
     let script = Script::default();
     let mut bench = without_purge(&script);
-    script.beside().panic_when_idle();
+    script.beside().panic_when_saving();
     let chat = bench.ask(None, "Hello?").chat.id;
     bench.until_ready();
     assert_eq!((script.closes(), script.opens().len()), (1, 2));
@@ -299,16 +285,16 @@ fn an_error_in_idle_time_drops_nothing_that_waits_for_the_disk() {
     };
     let mut bench = Bench::timed(Store::in_memory().unwrap(), &script, TODAY, timing);
     bench.until_ready();
-    script.beside().set_idle_steps(3);
+    script.beside().set_caches(3);
     let chat = bench.ask(None, "Hello?").chat.id;
     // Too long for a prefill.
     let draft = "word ".repeat(300);
     bench.chat.read_ahead(Some(chat), draft, true).unwrap();
     let expected = [
         resume(chat, "Hello?"),
-        Beside::Idle,
-        Beside::Idle,
-        Beside::Idle,
+        Beside::Save,
+        Beside::Save,
+        Beside::Save,
     ];
     assert_eq!(script.beside().at_least(4), expected);
 }
@@ -333,7 +319,7 @@ fn what_waits_for_idle_time_is_kept_before_the_model_goes() {
     let done = script.beside().at_least(6);
     let kept = done.iter().skip(1).step_by(2);
     assert!(
-        kept.eq(&[Beside::Keep, Beside::Keep, Beside::Keep]),
+        kept.eq(&[Beside::Save, Beside::Save, Beside::Save]),
         "{done:?}"
     );
 }

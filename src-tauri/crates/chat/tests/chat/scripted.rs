@@ -391,12 +391,8 @@ impl ModelHost for Scripted {
         Ok(Some(Finished { reason, stats }))
     }
 
-    fn work_while_idle(&mut self, evaluates: bool, cancel: &AtomicBool) -> bool {
-        if evaluates {
-            return self.script.beside().idle(cancel);
-        }
-        self.script.beside().push(Beside::Keep);
-        false
+    fn save_caches(&mut self) -> bool {
+        self.script.beside().save()
     }
 
     fn make_room(&mut self) {

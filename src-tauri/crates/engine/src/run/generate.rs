@@ -99,13 +99,13 @@ impl Generator<'_> {
         cancel: &AtomicBool,
         on_event: &mut dyn FnMut(Event<'_>),
     ) -> Result<Pass, DeviceError> {
-        let (ids, settled) = (&prompt.ids, prompt.settled);
+        let total = prompt.ids.len();
         let mut cached = None;
-        let pass = self.session.prefill(ids, settled, cancel, &mut |done| {
+        let pass = self.session.prefill(&prompt.ids, cancel, &mut |done| {
             let cached = *cached.get_or_insert(done);
             on_event(Event::Prefill {
                 done,
-                total: ids.len(),
+                total,
                 cached,
             });
         });
@@ -211,7 +211,8 @@ impl Generator<'_> {
         };
         stats.thinking_cut = thinking.cut();
         (stats.drafted_tokens, stats.accepted_tokens) = (speculator.drafted, speculator.accepted);
-        self.session.truncate(recent.len());
+        // Drafted tokens that the answer does not have.
+        self.session.truncate_to_common(&recent);
         let decoding = started.elapsed().as_secs_f64() - stats.first_token_ms / 1000.0;
         stats.tokens_per_second = rate(stats.tokens.saturating_sub(1), decoding);
         Ok(reason)

@@ -1,9 +1,10 @@
 //! A sequence of tokens with the state of its KV cache, and the sequences parked in memory.
 //!
-//! The last bits of keys and values depend on the passes that computed them: decoding differs from prefill, and attention
-//! scales 16-bit integers by what a pass sees. Whatever is stored on the disk or read ahead must equal a cold run bit
-//! for bit. So only *canonical* positions are used for that: whole blocks, evaluated in whole chunks from the start on. A
-//! chat that goes on in memory uses its decoded positions.
+//! Keys and values are parked and stored as they were computed, decoded ones too. Prefill and decoding round sums
+//! differently, so the last bits of a position depend on the pass that computed it; a chat that goes on in memory uses its
+//! decoded positions all the same, and a restored chat has the very positions that it had in memory. Drafted tokens that
+//! were accepted have the bits of single-token passes ([`speculative`](crate::run::speculative)), rejected ones are
+//! removed. A sequence holds evaluated tokens alone: the last token of an answer, which no pass has read, is not in it.
 
 use crate::model::kv_cache::KvCache;
 
@@ -11,25 +12,12 @@ use crate::model::kv_cache::KvCache;
 #[derive(Clone, Default)]
 pub(crate) struct Sequence {
     pub(crate) tokens: Vec<u32>,
-    /// Leading positions whose keys and values are those of a cold run, bit for bit: evaluated in whole chunks from the
-    /// start on. Decoded tokens, and tokens read behind them, differ in the last bits.
-    pub(crate) canonical: usize,
-    /// Leading tokens of the conversation; the rest is a draft.
-    pub(crate) settled: usize,
+    /// Leading tokens that are sent or generated; the rest is a draft, which is neither parked nor stored.
+    pub(crate) sent: usize,
     /// Leading positions that are stored as blocks under `label`.
-    pub(crate) kept: usize,
+    pub(crate) stored: usize,
     /// The caller's label of the conversation.
     pub(crate) label: u64,
-    /// Speculative tail: positions read ahead behind the canonical ones.
-    pub(crate) split: Option<ReadBehind>,
-}
-
-/// Positions equal to those of a cold run of a prompt with a pass that ends at `at`, within a block.
-#[derive(Clone, Copy)]
-pub(crate) struct ReadBehind {
-    pub(crate) at: usize,
-    /// End of these positions: `at`, or whole blocks behind it.
-    pub(crate) end: usize,
 }
 
 impl Sequence {
@@ -39,37 +27,17 @@ impl Sequence {
         pairs.take_while(|(a, b)| a == b).count()
     }
 
-    /// Appends tokens of the conversation; a draft before them becomes part of it.
+    /// Appends tokens that are sent or generated, and with them a draft before them.
     pub(crate) fn push(&mut self, ids: &[u32]) {
         self.tokens.extend_from_slice(ids);
-        self.settled = self.tokens.len();
+        self.sent = self.tokens.len();
     }
 
-    /// Removes all but the first `len` tokens. Positions are canonical in units of `block`.
-    pub(crate) fn truncate(&mut self, len: usize, block: usize) {
+    /// Removes all but the first `len` tokens.
+    pub(crate) fn truncate(&mut self, len: usize) {
         self.tokens.truncate(len);
-        let len = self.tokens.len();
-        self.settled = self.settled.min(len);
-        self.canonical = self.canonical.min(len / block * block);
-        self.kept = self.kept.min(self.canonical);
-        self.split = self.split.filter(|split| split.at <= len).map(|split| {
-            let blocks = (split.end.min(len) - split.at) / block;
-            ReadBehind {
-                end: split.at + blocks * block,
-                ..split
-            }
-        });
-    }
-
-    /// Returns true if a further block of this many tokens can be stored: it is canonical, or `evaluates` is set.
-    pub(crate) fn has_unkept(&self, block: usize, evaluates: bool) -> bool {
-        let end = self.kept + block;
-        end <= self.settled && (evaluates || end <= self.canonical)
-    }
-
-    /// Returns true if the sequence ends with a draft.
-    pub(crate) fn has_draft(&self) -> bool {
-        self.settled < self.tokens.len()
+        self.sent = self.sent.min(len);
+        self.stored = self.stored.min(len);
     }
 }
 
@@ -91,23 +59,13 @@ impl ParkedSequences {
         all.max_by_key(|(_, common)| *common)
     }
 
-    /// Index of the first sequence that is `wanted`.
-    pub(crate) fn find(&self, wanted: impl Fn(&Sequence) -> bool) -> Option<usize> {
-        self.0.iter().position(|parked| wanted(&parked.sequence))
-    }
-
     /// The tokens of each sequence.
     pub(crate) fn tokens(&self) -> impl Iterator<Item = &[u32]> {
         self.0.iter().map(|parked| &*parked.sequence.tokens)
     }
 
-    pub(crate) fn sequences(&mut self) -> impl Iterator<Item = &mut Sequence> {
-        self.0.iter_mut().map(|parked| &mut parked.sequence)
-    }
-
-    /// Memory of the cache at this index, in bytes.
-    pub(crate) fn bytes_of(&self, at: usize) -> u64 {
-        self.0[at].cache.bytes() as u64
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut ParkedSequence> {
+        self.0.iter_mut()
     }
 
     pub(crate) fn take(&mut self, at: usize) -> ParkedSequence {

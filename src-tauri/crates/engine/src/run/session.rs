@@ -1,7 +1,7 @@
 //! The tokens in the KV cache, reuse of their common prefix with the next prompt, and failover to the CPU when a GPU
 //! fails.
 
-mod kept;
+mod reuse;
 
 use std::collections::VecDeque;
 use std::sync::atomic::AtomicBool;
@@ -15,22 +15,7 @@ use crate::run::costs::PassCosts;
 use crate::run::sampler::Sampler;
 use crate::run::sequence::{ParkedSequences, Sequence};
 
-/// Number of blocks to evaluate from which a prompt counts as long. The partial block before them is then evaluated
-/// again, so that all blocks are canonical and none has to be evaluated again for storage.
-const LONG_PROMPT: usize = 4;
-
-/// See [`Session::split`]; blocks of `block` tokens.
-fn split_of(len: usize, settled: usize, block: usize) -> Option<usize> {
-    let whole = settled / block * block;
-    (settled > whole && len - whole < LONG_PROMPT * block).then_some(settled)
-}
-
-/// Number of leading tokens of a prompt that can be restored from blocks of `block` tokens. The prompt has `len`
-/// tokens, `settled` of them before its last question. The last token is always evaluated for its logits.
-pub fn restorable(len: usize, settled: usize, block: usize) -> usize {
-    let until = split_of(len, settled, block).unwrap_or(len.saturating_sub(1));
-    until / block * block
-}
+pub use reuse::restorable;
 
 /// Monotonic time in seconds.
 type PassClock = Box<dyn Fn() -> f64 + Send>;
@@ -108,10 +93,11 @@ impl Session {
 
     /// Moves the sequences in memory of the conversation `from` to the conversation `to`.
     pub fn relabel(&mut self, from: u64, to: u64) {
-        let sequences = std::iter::once(&mut self.sequence).chain(self.parked.sequences());
+        let parked = self.parked.iter_mut().map(|parked| &mut parked.sequence);
+        let sequences = std::iter::once(&mut self.sequence).chain(parked);
         for sequence in sequences.filter(|sequence| sequence.label == from) {
             // The stored blocks belong to `from`.
-            (sequence.label, sequence.kept) = (to, 0);
+            (sequence.label, sequence.stored) = (to, 0);
         }
     }
 
@@ -138,28 +124,23 @@ impl Session {
     }
 
     /// Prefills: makes the cache hold exactly `prompt` and computes the logits after it, evaluating only new tokens.
-    /// `progress` is called with the number of tokens in the cache, first with the length of the common prefix. A pass
-    /// ends at `settled` ([`Prompt::settled`](inference::Prompt::settled)), so that tokens read ahead up to there,
-    /// before the question is known, equal those of a cold run.
+    /// `progress` is called with the number of tokens in the cache, first with the length of the common prefix.
     ///
     /// If it is cancelled or fails, the tokens evaluated so far stay in the cache.
     pub fn prefill(
         &mut self,
         prompt: &[u32],
-        settled: usize,
         cancel: &AtomicBool,
         progress: &mut dyn FnMut(usize),
     ) -> Result<Pass, DeviceError> {
         self.select(prompt);
-        let split = self.split(prompt.len(), settled);
-        let reused = self.reused(prompt);
-        self.truncate(reused);
+        // The last token is always evaluated, for its logits.
+        self.truncate_to_common(&prompt[..prompt.len().saturating_sub(1)]);
         progress(self.sequence.tokens.len());
         while self.sequence.tokens.len() < prompt.len() {
-            let at = self.sequence.tokens.len();
-            let until = split.filter(|split| at < *split).unwrap_or(prompt.len());
-            let chunk = &prompt[at..at + self.pass_over(until - at)];
-            let want = if at + chunk.len() == prompt.len() {
+            let rest = &prompt[self.sequence.tokens.len()..];
+            let chunk = &rest[..rest.len().min(self.chunk())];
+            let want = if chunk.len() == rest.len() {
                 Want::Last
             } else {
                 Want::Nothing
@@ -167,48 +148,9 @@ impl Session {
             if self.append(chunk, want, cancel)? == Pass::Cancelled {
                 return Ok(Pass::Cancelled);
             }
-            if self.sequence.canonical == at && chunk.len().is_multiple_of(self.pass_block()) {
-                self.sequence.canonical += chunk.len();
-            }
             progress(self.sequence.tokens.len());
         }
         Ok(Pass::Complete)
-    }
-
-    /// Position within a block at which a pass over a prompt of `len` tokens ends: behind the `settled` tokens. `None`
-    /// if these end with a block, or if enough tokens follow that whole blocks, which can be stored, are worth more.
-    fn split(&mut self, len: usize, settled: usize) -> Option<usize> {
-        split_of(len, settled, self.block()?)
-    }
-
-    /// Tokens of the next pass with `rest` tokens left: whole blocks, if there are any.
-    fn pass_over(&self, rest: usize) -> usize {
-        let most = rest.min(self.chunk());
-        let block = self.pass_block();
-        if most < block {
-            most
-        } else {
-            most / block * block
-        }
-    }
-
-    /// Number of leading tokens of `prompt` that are not evaluated again.
-    fn reused(&mut self, prompt: &[u32]) -> usize {
-        // The last token is always evaluated, for its logits.
-        let common = self
-            .sequence
-            .common(prompt)
-            .min(prompt.len().saturating_sub(1));
-        let Some(block) = self.block() else {
-            return common;
-        };
-        let canonical = self.sequence.canonical.min(common) / block * block;
-        let is_long = prompt.len() - canonical >= LONG_PROMPT * block;
-        if is_long && common - canonical < block {
-            canonical
-        } else {
-            common
-        }
     }
 
     /// Evaluates one more token and, in the same pass, the draft of those after it.
@@ -363,12 +305,16 @@ impl Session {
 
     /// Removes all but the first `len` tokens.
     pub fn truncate(&mut self, len: usize) {
-        let block = self.block().unwrap_or(1);
-        self.sequence.truncate(len, block);
+        self.sequence.truncate(len);
         self.cached = self.cached.min(len);
         if let Some(model) = &mut self.model {
             model.truncate(self.cached);
         }
+    }
+
+    /// Removes the tokens behind the common prefix with `tokens`.
+    pub(crate) fn truncate_to_common(&mut self, tokens: &[u32]) {
+        self.truncate(self.sequence.common(tokens));
     }
 
     fn model(&mut self) -> Result<&mut dyn Evaluate, DeviceError> {
@@ -380,10 +326,6 @@ impl Session {
 
     fn chunk(&self) -> usize {
         self.model.as_ref().map_or(1, |model| model.chunk())
-    }
-
-    fn pass_block(&self) -> usize {
-        self.model.as_ref().map_or(1, |model| model.block())
     }
 
     /// Appends `ids` to the sequence, with a failover to the CPU when the device fails.
@@ -449,9 +391,6 @@ impl Session {
         self.model = Some(model);
         self.reload = None;
         self.cached = 0;
-        self.sequence.canonical = 0;
-        self.sequence.kept = 0;
-        self.sequence.split = None;
         self.failure = Some(error.to_string());
         Ok(())
     }

@@ -284,7 +284,6 @@ impl PromptDraft<'_> {
         }
         let (starts_in, begun) = self.start(segments, answers);
         Some(Prompt {
-            settled: self.settled(&ids),
             ids,
             starts_in,
             begun,
@@ -353,16 +352,5 @@ impl PromptDraft<'_> {
             }
         }
         Some(ids)
-    }
-
-    /// See [`Prompt::settled`]: up to the end of the last answer.
-    fn settled(&self, ids: &[u32]) -> usize {
-        let ends = self.tokenizer.turn_ends();
-        let end = |ids: &[u32]| ids.iter().rposition(|id| ends.contains(id)).unwrap_or(0);
-        match self.conversation.messages.last() {
-            Some(turn) if turn.open => 0,
-            Some(turn) if turn.role == Role::Assistant => end(ids),
-            _ => end(&ids[..end(ids)]),
-        }
     }
 }

@@ -333,23 +333,16 @@ fn a_chat_from_the_disk_goes_on_as_a_cold_run_does() {
         let (said, _) = answer(engine, &prompt, 16, false);
         let block = engine.session().block().expect("on the CPU");
         let mut blocks = Blocks(HashMap::new(), block);
-        while engine
-            .session()
-            .keep(&mut blocks, true, &NEVER)
-            .expect("no failure")
-        {}
+        while engine.session().store_block(&mut blocks).expect("memory") {}
         assert!(!blocks.0.is_empty(), "{}", format.name);
 
         let mut again = format.open().expect("it is there");
         let mut restored = 0;
-        again.session().resume(
-            &prompt.ids,
-            prompt.settled,
-            1,
-            Some(&mut blocks),
-            &NEVER,
-            &mut |done| restored = done,
-        );
+        again
+            .session()
+            .resume(&prompt.ids, 1, Some(&mut blocks), &NEVER, &mut |done| {
+                restored = done
+            });
         assert!(restored >= block, "{}: {restored}", format.name);
         let (same, finished) = answer(&mut again, &prompt, 16, false);
         assert_eq!(ids(&same), ids(&said), "{}", format.name);

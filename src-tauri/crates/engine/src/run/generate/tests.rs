@@ -78,7 +78,12 @@ fn generate_with(
             }
         }
     });
-    (generated, finished.expect("no failure"))
+    let finished = finished.expect("no failure");
+    // The last token is evaluated only to find that the turn ends after it.
+    let unread = usize::from(finished.reason != StopReason::EndOfTurn);
+    let held = &session.tokens()[read..];
+    assert_eq!(held, &generated.ids[..generated.ids.len() - unread]);
+    (generated, finished)
 }
 
 fn params(temperature: f32, lookup: bool) -> GenerateParams {

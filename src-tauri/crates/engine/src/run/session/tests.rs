@@ -140,7 +140,7 @@ fn tiny() -> (Gguf, Config) {
     (gguf, config)
 }
 
-fn tokens(seed: u32, count: u32) -> Vec<u32> {
+pub(super) fn tokens(seed: u32, count: u32) -> Vec<u32> {
     (0..count)
         .map(|at| (at * 37 + seed * 101 + at * at % 13) % 512)
         .collect()
@@ -148,7 +148,7 @@ fn tokens(seed: u32, count: u32) -> Vec<u32> {
 
 fn read(session: &mut Session, prompt: &[u32]) -> (Vec<f32>, usize) {
     let mut cached = None;
-    let pass = session.prefill(prompt, 0, &NEVER, &mut |done| {
+    let pass = session.prefill(prompt, &NEVER, &mut |done| {
         cached.get_or_insert(done);
     });
     assert_eq!(pass.expect("no failure"), Pass::Complete);
@@ -160,7 +160,7 @@ fn read(session: &mut Session, prompt: &[u32]) -> (Vec<f32>, usize) {
 }
 
 #[track_caller]
-fn assert_close(ours: &[f32], theirs: &[f32], bound: f64) {
+pub(super) fn assert_close(ours: &[f32], theirs: &[f32], bound: f64) {
     let square =
         |values: &mut dyn Iterator<Item = f32>| values.map(|v| f64::from(v).powi(2)).sum::<f64>();
     let error = square(&mut ours.iter().zip(theirs).map(|(a, b)| a - b));
@@ -170,7 +170,7 @@ fn assert_close(ours: &[f32], theirs: &[f32], bound: f64) {
 
 /// Tolerance of sums in another order, which round differently; activations rounded to 8 bits amplify that on random
 /// weights. A wrong position or block gives a difference around 1; see also the test in exact arithmetic.
-const ROUNDING: f64 = 0.05;
+pub(super) const ROUNDING: f64 = 0.05;
 /// Tolerance of a matrix unit, which reads a prompt in bf16 or f16, while single tokens use 8-bit integers: the difference
 /// is their whole rounding error.
 const TILES: f64 = 0.08;
@@ -282,7 +282,7 @@ fn the_cache_is_valid_after_cancel() {
                     cancel.store(true, Ordering::Relaxed);
                 });
                 let pass = session
-                    .prefill(&prompt, 0, &cancel, &mut |_| {})
+                    .prefill(&prompt, &cancel, &mut |_| {})
                     .expect("no failure");
                 cancelled += usize::from(pass == Pass::Cancelled);
             });

@@ -141,7 +141,7 @@ fn write_out(script: &Script, machine: Machine, drafter: bool) -> (usize, usize)
     let time = Arc::new(AtomicUsize::new(0));
     let mut session = scripted(|_| vec![0.0], machine, &time, &Arc::default());
     let never = AtomicBool::new(false);
-    let read = session.prefill(&script.prompt, 0, &never, &mut |_| {});
+    let read = session.prefill(&script.prompt, &never, &mut |_| {});
     assert_eq!(read.expect("no failure"), Pass::Complete);
     time.store(0, Ordering::Relaxed);
     let (mut tokens, mut speculator) = (script.prompt.clone(), Speculator::new(drafter));
