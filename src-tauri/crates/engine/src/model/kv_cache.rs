@@ -68,14 +68,6 @@ impl KvCache {
         }
     }
 
-    /// Appends the positions of `other` behind those of this cache, which must end at a segment.
-    pub(crate) fn append_rest_of(&mut self, other: &KvCache) {
-        for (layer, other) in self.layers.iter_mut().zip(&other.layers) {
-            layer.append_rest_of(other);
-        }
-        self.len = self.len.max(other.len);
-    }
-
     /// Bytes of a block of this many positions, which must be whole segments.
     pub fn block_bytes(&self, positions: usize) -> usize {
         let segment: usize = self.layers.iter().map(KvLayer::segment_bytes).sum();

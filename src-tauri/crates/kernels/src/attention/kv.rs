@@ -388,24 +388,6 @@ impl KvLayer {
         prefix
     }
 
-    /// Appends the positions of `other` behind those of this layer, which must be whole segments. The storage is
-    /// shared.
-    ///
-    /// # Panics
-    /// Panics if this layer's positions are not whole segments.
-    pub fn append_rest_of(&mut self, other: &KvLayer) {
-        assert!(
-            self.len.is_multiple_of(KV_SEGMENT),
-            "a segment has one source"
-        );
-        let first = self.len / KV_SEGMENT;
-        if other.len > self.len {
-            self.tiles.truncate(first);
-            self.tiles.extend_from_slice(&other.tiles[first..]);
-            self.len = other.len;
-        }
-    }
-
     /// Bytes of an encoded segment.
     pub fn segment_bytes(&self) -> usize {
         let (keys, values, scales) = self.segment_parts();

@@ -153,17 +153,6 @@ fn a_clone_shares_storage_until_one_of_the_two_is_written_to() {
 }
 
 #[test]
-fn the_rest_of_a_sequence_is_taken_from_another() {
-    let layer = filled_layer(KvType::F16, KV_SEGMENT + 40);
-    let mut first = layer.prefix(KV_SEGMENT);
-    first.append_rest_of(&layer);
-    assert_eq!((first.len(), stored(&first)), (layer.len(), stored(&layer)));
-    let mut longer = filled_layer(KvType::F16, 2 * KV_SEGMENT);
-    longer.append_rest_of(&layer);
-    assert_eq!(longer.len(), 2 * KV_SEGMENT, "there is no rest");
-}
-
-#[test]
 fn bytes_are_predicted() {
     for ty in [KvType::F32, KvType::F16, KvType::Q8_0] {
         for (heads, dim) in [(1, 16), (2, 20), (4, 128), (3, 80)] {
