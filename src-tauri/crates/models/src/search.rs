@@ -119,7 +119,10 @@ impl ModelSearch {
             let _ = folders.send(find());
         });
         drop(sender);
-        receiver.recv_timeout(self.limits.time).ok()
+        let folders = receiver.recv_timeout(self.limits.time).ok();
+        // The next search may begin at once, and would find this one unfinished.
+        let _ = receiver.recv_timeout(self.limits.time);
+        folders
     }
 
     /// Returns the model files below `folders` and the existing ones of `opened`, each once, in the order of places and
