@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { daysLeft, shortDate } from "./dates";
+import { daysLeft, longDate, shortDate } from "./dates";
 
 it("says the time today, else the day, and the year where it is another one", () => {
   const now = new Date(2026, 10, 23, 15, 30);
@@ -8,6 +8,15 @@ it("says the time today, else the day, and the year where it is another one", ()
   expect(said(2026, 10, 23, 9, 5)).toBe("09:05");
   expect(said(2026, 10, 22, 9, 5)).toBe("22 Nov");
   expect(said(2025, 2, 3, 9, 5)).toBe("3 Mar 2025");
+});
+
+it("says the time with its day", () => {
+  const now = new Date(2026, 10, 23, 15, 30);
+  const said = (...at: [number, number, number, number, number]): string =>
+    longDate(new Date(...at).getTime() / 1000, now);
+  expect(said(2026, 10, 23, 9, 5)).toBe("Today, 09:05");
+  expect(said(2026, 10, 22, 9, 5)).toBe("22 Nov, 09:05");
+  expect(said(2025, 2, 3, 9, 5)).toBe("3 Mar 2025, 09:05");
 });
 
 it("days that are left are whole ones, and the last is today", () => {

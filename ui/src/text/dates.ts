@@ -15,6 +15,14 @@ export function shortDate(seconds: number, now = new Date()): string {
   return (date.getFullYear() === now.getFullYear() ? day : dayOfYear).format(date);
 }
 
+/** Formats a time in Unix seconds with its day: Today, 14:05; 3 Mar, 14:05; 3 Mar 2025, 14:05. */
+export function longDate(seconds: number, now = new Date()): string {
+  const date = new Date(seconds * 1000);
+  const short = shortDate(seconds, now);
+  const of = time.format(date);
+  return short === of ? `Today, ${of}` : `${short}, ${of}`;
+}
+
 const DAY_SECONDS = 24 * 60 * 60;
 
 /** Time until a date in Unix seconds: 12 days, 1 day, today. */

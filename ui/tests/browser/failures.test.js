@@ -100,17 +100,6 @@ scene(
   },
 );
 
-scene("a title that is seen whole has no tooltip", { width: 1100 }, async (page) => {
-  const title = (text) => chats(page).locator(".title").filter({ hasText: text });
-  for (const [text, tooltip] of [
-    ["Sourdough", null],
-    ["Borrow checker", "Borrow checker and the cache that outlives its owner"],
-  ]) {
-    await title(text).hover();
-    assert.equal(await title(text).getAttribute("title"), tooltip);
-  }
-});
-
 scene(
   "the suggestions keep their place while something is typed",
   { scene: "first" },

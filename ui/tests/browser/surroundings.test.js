@@ -57,7 +57,7 @@ scene(
   { scene: "rejected-gpu" },
   async (page) => {
     const pill = page.getByRole("button", { name: "Model: SmolLM3-3B, ready, CPU" });
-    assert.match(await pill.getAttribute("title"), /its driver crashes/);
+    assert.match(await pill.getAttribute("data-tip"), /its driver crashes/);
     await pill.click();
     const card = page.getByRole("dialog", { name: "Model" });
     await card.getByText("Radeon 780M is not used: its driver crashes").waitFor();
@@ -123,7 +123,9 @@ scene("the card has the model's facts, and opens the bundled model", {}, async (
   assert.match(facts, /Quantisation\s+Q4_K_M/);
   assert.match(facts, /Size\s+1\.9 GB/);
   assert.match(facts, /Context\s+32,768 tokens \(up to 2\.4 GB of memory\)/);
-  const tooltips = await card.locator("dd[title]").evaluateAll((all) => all.map((dd) => dd.title));
+  const tooltips = await card
+    .locator("dd[data-tip]")
+    .evaluateAll((all) => all.map((dd) => dd.dataset.tip));
   assert.deepEqual(tooltips, ["~/Models/SmolLM3-Q4_K_M.gguf"], "none repeats what is seen");
   await card.getByRole("button", { name: "Use SmolLM2-135M" }).click();
   await page.getByRole("button", { name: "Model: SmolLM2-135M-Instruct, ready, CPU" }).click();

@@ -68,7 +68,7 @@ const CANDIDATES = {
 const CANDIDATES_NAMED = `
   const [selector, words, inside] = arguments;
   const own = (element) =>
-    [element.ariaLabel, element.title, element.alt, element.placeholder, element.value].join(" ");
+    [element.ariaLabel, element.dataset.tip, element.alt, element.placeholder, element.value].join(" ");
   const naming = (element) => {
     const ids = element.getAttribute("aria-labelledby")?.split(" ") ?? [];
     const labels = [...(element.labels ?? []), ...ids.map((id) => document.getElementById(id))];
