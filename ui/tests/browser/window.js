@@ -137,7 +137,8 @@ export async function shot(stand, name, { act, ...view }) {
   const page = await stand.page(view);
   await act?.(page);
   await page.waitForTimeout(350);
-  const picture = await page.screenshot({ caret: "hide" });
+  // Transitions are ended: on a busy machine they last longer than the wait.
+  const picture = await page.screenshot({ caret: "hide", animations: "disabled" });
   if (page.faults.length > 0) throw new Error(`${name}: ${page.faults.join("\n")}`);
   await page.context().close();
   return picture;
