@@ -55,8 +55,8 @@ export function oneCount(_output, succeeded) {
 export class Parts {
   #rows = [];
 
-  /** Runs the steps of a part until one fails. */
-  async run(title, steps, { env = process.env, count }) {
+  /** Runs the steps of a part until one fails. A part that takes longer than its budget is named. */
+  async run(title, steps, { env = process.env, count, budget = Infinity }) {
     console.log(`\n\u2500\u2500 ${title} ${"\u2500".repeat(Math.max(0, 76 - title.length))}`);
     const started = Date.now();
     let output = "";
@@ -67,7 +67,8 @@ export class Parts {
       status = step.status;
       if (status !== 0) break;
     }
-    const row = { title, seconds: (Date.now() - started) / 1000, ...count(output, status === 0) };
+    const seconds = (Date.now() - started) / 1000;
+    const row = { title, seconds, budget, ...count(output, status === 0) };
     // A failed build or a crashed runner reports no failed test.
     if (status !== 0 && row.failed === 0) row.failed = 1;
     // A runner that found no tests must not count as passed.
@@ -78,7 +79,7 @@ export class Parts {
   /** Reports why a part cannot run here, and counts it as skipped. */
   skip(title, reason) {
     console.log(`\n${title}: skipped: ${reason}`);
-    this.#rows.push({ title, seconds: 0, passed: 0, failed: 0, skipped: 1 });
+    this.#rows.push({ title, seconds: 0, budget: 0, passed: 0, failed: 0, skipped: 1 });
   }
 
   /** Prints the table and the last line. The exit status is 0 only if nothing failed. */
@@ -91,6 +92,11 @@ export class Parts {
     for (const row of this.#rows) console.log(line(row.title, row, row.seconds));
     const sum = { passed: total("passed"), failed: total("failed"), skipped: total("skipped") };
     console.log(`${line("All", sum, (Date.now() - started) / 1000)}\n`);
+    for (const { title, seconds, budget } of this.#rows)
+      if (seconds > budget)
+        console.log(
+          `${title} took ${seconds.toFixed(0)} s; its budget is ${budget} s on two cores`,
+        );
     console.log(
       `${sum.passed} passed, ${sum.failed} failed${sum.skipped ? `, ${sum.skipped} skipped` : ""}`,
     );

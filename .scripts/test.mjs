@@ -3,7 +3,7 @@
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { asAnotherUser } from "./another-user.mjs";
-import { Parts, countsOf } from "./parts.mjs";
+import { Parts, countsOf, oneCount } from "./parts.mjs";
 import { fail, npmCommand } from "./programs.mjs";
 import { manifest, root } from "./root.mjs";
 import { builtApp, releaseBuild, tellOfFirstBuild } from "./rust.mjs";
@@ -55,6 +55,10 @@ const gpu = (lanes) => ({
 /** Tests that a missing driver may change, and those that need root to mount a disk. */
 const WITHOUT_DRIVER = ["gpu", "device", "every_command", "crowded", "disk"];
 
+/**
+ * Parts in their order. A budget is the time in seconds that a part may take on two cores, without
+ * the build.
+ */
 const all = {
   scripts: {
     title: "Scripts and models",
@@ -67,15 +71,15 @@ const all = {
     runner: "node",
     problem: cannot.browser,
     steps: [npm("test:ui:browser")],
+    budget: 360,
   },
+  build: { title: "Rust: build", steps: [cargo("build", "--bins", "--tests")] },
   rust: {
-    title: "Rust",
+    title: "Rust: tests",
     runner: "cargo",
-    steps: [
-      cargo("build", "--bins", "--tests"),
-      cargo("test", "--no-fail-fast", "--tests", ...(process.env.CI ? asAnotherUser() : [])),
-    ],
+    steps: [cargo("test", "--no-fail-fast", "--tests", ...(process.env.CI ? asAnotherUser() : []))],
     env: needGpu,
+    budget: 480,
   },
   bare: {
     title: "Rust, without a Vulkan driver",
@@ -102,6 +106,7 @@ const all = {
     runner: "node",
     problem: cannot.window,
     steps: [cargo("build", "--bins", "--tests"), npm("test:window")],
+    budget: 480,
   },
   release: {
     title: "Window, release build",
@@ -125,11 +130,16 @@ for (const name of chosen)
   if (!all[name]) fail(`no such part: ${name}; there are ${Object.keys(all).join(", ")}`);
 
 const parts = new Parts();
-for (const { title, runner, steps, env: more, problem } of chosen.map((name) => all[name])) {
+for (const { title, runner, steps, env: more, problem, budget } of chosen.map(
+  (name) => all[name],
+)) {
   // A missing dependency is a failure where this script may install everything.
   if (problem && process.env.CI && process.platform === "linux") fail(`${title}: ${problem}`);
   if (problem) parts.skip(title, problem);
-  else await parts.run(title, steps, { env: { ...env, ...more }, count: countsOf(runner) });
+  else {
+    const count = runner ? countsOf(runner) : oneCount;
+    await parts.run(title, steps, { env: { ...env, ...more }, count, budget });
+  }
 }
 if (!chosen.includes("check"))
   console.log("\nThe checks of how the code is written were left out: npm run check");
