@@ -110,9 +110,9 @@ pub struct ChatRecords<'s> {
 const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 
 const CHAT: &str = "uid, title, today, created_at, updated_at, leaf, \
-     (SELECT name FROM folder WHERE folder.id = chat.folder), pinned_at, archived_at, \
-     (SELECT uid FROM chat AS other WHERE other.id = chat.continues AND other.deleted_at IS NULL), \
-     (SELECT name FROM preset WHERE preset.id = chosen.preset), chosen.instructions";
+     (SELECT name FROM folder WHERE folder.id = chat.folder) AS folder_name, pinned_at, archived_at, \
+     (SELECT uid FROM chat AS other WHERE other.id = chat.continues AND other.deleted_at IS NULL) AS continues_uid, \
+     (SELECT name FROM preset WHERE preset.id = chosen.preset) AS preset_name, chosen.instructions AS instructions";
 const MESSAGE: &str = "id, parent, shown, role, state, text, thinks, thinking, thinking_ms, length_wish, model, stats, \
      error_code, error_message, kept_from, thinking_from, omitted_messages, omitted_thinking, created_at, prompt_leaf, read_again, \
      guide";
@@ -189,8 +189,8 @@ impl ChatRecords<'_> {
         let mut rows = read.query([chat.0])?;
         let mut messages = Vec::new();
         while let Some(row) = rows.next()? {
-            ids.push(row.get(0)?);
-            let leaf: Option<i64> = row.get(19)?;
+            ids.push(row.get("id")?);
+            let leaf: Option<i64> = row.get("prompt_leaf")?;
             let (links, mut message) = message(row)?;
             message.prompt_leaf = leaf.map_or(Ok(None), |leaf| self.place_of(leaf))?;
             messages.push((links, message));
@@ -217,16 +217,16 @@ impl ChatRecords<'_> {
         );
         let chat = self.db.prepare_cached(&sql)?.query_row([chat.0], |row| {
             Ok(ChatRecord {
-                uid: row.get(0)?,
-                title: row.get(1)?,
-                today: row.get(2)?,
-                created_at: row.get(3)?,
-                updated_at: row.get(4)?,
-                leaf: place(row.get(5)?),
-                folder: row.get(6)?,
-                pinned_at: row.get(7)?,
-                archived_at: row.get(8)?,
-                continues: row.get(9)?,
+                uid: row.get("uid")?,
+                title: row.get("title")?,
+                today: row.get("today")?,
+                created_at: row.get("created_at")?,
+                updated_at: row.get("updated_at")?,
+                leaf: place(row.get("leaf")?),
+                folder: row.get("folder_name")?,
+                pinned_at: row.get("pinned_at")?,
+                archived_at: row.get("archived_at")?,
+                continues: row.get("continues_uid")?,
                 chosen_preset: chosen_preset(row)?,
             })
         });
@@ -237,9 +237,9 @@ impl ChatRecords<'_> {
     /// Returns the position of a message, if neither it nor its chat is deleted.
     fn place_of(&self, message: i64) -> Result<Option<MessagePlace>, StoreError> {
         let sql = format!(
-            "SELECT chat.uid,
+            "SELECT chat.uid AS chat,
                     (SELECT count(*) FROM message
-                     WHERE message.chat = named.chat AND message.id <= named.id AND NOT {IS_DELETED})
+                     WHERE message.chat = named.chat AND message.id <= named.id AND NOT {IS_DELETED}) AS place
              FROM message AS named JOIN chat ON chat.id = named.chat
              WHERE named.id = ?1 AND chat.deleted_at IS NULL
                  AND named.id NOT IN (SELECT message FROM deleted_message)"
@@ -247,8 +247,8 @@ impl ChatRecords<'_> {
         let mut read = self.db.prepare_cached(&sql)?;
         let place = read.query_row([message], |row| {
             Ok(MessagePlace {
-                chat: row.get(0)?,
-                message: row.get(1)?,
+                chat: row.get("chat")?,
+                message: row.get("place")?,
             })
         });
         Ok(place.optional()?)
@@ -447,11 +447,11 @@ impl ChatRecords<'_> {
         let sql = "SELECT name, instructions, thinking, sampling FROM preset ORDER BY name, id";
         let mut read = self.db.prepare_cached(sql)?;
         let rows = read.query_map([], |row| {
-            let sampling = RawValue::from_string(row.get(3)?);
+            let sampling = RawValue::from_string(row.get("sampling")?);
             Ok(PresetRecord {
-                name: row.get(0)?,
-                instructions: row.get(1)?,
-                thinking: row.get(2)?,
+                name: row.get("name")?,
+                instructions: row.get("instructions")?,
+                thinking: row.get("thinking")?,
                 sampling: sampling.map_err(|_| FromSqlError::InvalidType)?,
             })
         })?;
@@ -527,8 +527,8 @@ impl ChatRecords<'_> {
 }
 
 fn chosen_preset(row: &Row<'_>) -> rusqlite::Result<Option<ChosenPreset>> {
-    let instructions: Option<String> = row.get(11)?;
-    let preset = row.get(10)?;
+    let instructions: Option<String> = row.get("instructions")?;
+    let preset = row.get("preset_name")?;
     Ok(instructions.map(|instructions| ChosenPreset {
         preset,
         instructions,
@@ -537,32 +537,37 @@ fn chosen_preset(row: &Row<'_>) -> rusqlite::Result<Option<ChosenPreset>> {
 
 /// Converts a row, with the messages that it refers to by id: parent, shown, kept from, thinking from.
 fn message(row: &Row<'_>) -> rusqlite::Result<([Option<i64>; 4], MessageRecord)> {
-    let links = [row.get(1)?, row.get(2)?, row.get(14)?, row.get(15)?];
-    let code: Option<String> = row.get(12)?;
-    let message: Option<String> = row.get(13)?;
-    let state = match row.get(4)? {
+    let links = [
+        row.get("parent")?,
+        row.get("shown")?,
+        row.get("kept_from")?,
+        row.get("thinking_from")?,
+    ];
+    let code: Option<String> = row.get("error_code")?;
+    let message: Option<String> = row.get("error_message")?;
+    let state = match row.get("state")? {
         MessageState::Writing => MessageState::Interrupted,
         state => state,
     };
-    let role = Role::from_name(row.get_ref(3)?.as_str()?).ok_or(FromSqlError::InvalidType)?;
+    let role = Role::from_name(row.get_ref("role")?.as_str()?).ok_or(FromSqlError::InvalidType)?;
     let record = MessageRecord {
         state,
-        thinks: row.get(6)?,
-        length_wish: row.get(9)?,
-        thinking: row.get(7)?,
-        thinking_ms: row.get(8)?,
-        model: row.get(10)?,
+        thinks: row.get("thinks")?,
+        length_wish: row.get("length_wish")?,
+        thinking: row.get("thinking")?,
+        thinking_ms: row.get("thinking_ms")?,
+        model: row.get("model")?,
         stats: row
             .get::<_, Option<String>>(11)?
             .and_then(|json| RawValue::from_string(json).ok()),
         error: code
             .zip(message)
             .map(|(code, message)| ErrorRow { code, message }),
-        omitted_messages: row.get(16)?,
-        omitted_thinking: row.get(17)?,
-        read_again: row.get(20)?,
-        guide: row.get(21)?,
-        ..MessageRecord::new(0, role, row.get(5)?, row.get(18)?)
+        omitted_messages: row.get("omitted_messages")?,
+        omitted_thinking: row.get("omitted_thinking")?,
+        read_again: row.get("read_again")?,
+        guide: row.get("guide")?,
+        ..MessageRecord::new(0, role, row.get("text")?, row.get("created_at")?)
     };
     Ok((links, record))
 }

@@ -103,17 +103,17 @@ pub type ChatValues = Vec<(ChatId, Option<i64>)>;
 impl ChatRow {
     fn read(row: &Row<'_>) -> rusqlite::Result<ChatRow> {
         Ok(ChatRow {
-            id: ChatId(row.get(0)?),
-            title: row.get(1)?,
-            today: row.get(2)?,
-            leaf: row.get::<_, Option<i64>>(3)?.map(MessageId),
-            created_at: row.get(4)?,
-            updated_at: row.get(5)?,
-            folder: row.get::<_, Option<i64>>(6)?.map(FolderId),
-            pinned_at: row.get(7)?,
-            archived_at: row.get(8)?,
-            deleted_at: row.get(9)?,
-            continues: row.get::<_, Option<i64>>(10)?.map(ChatId),
+            id: ChatId(row.get("id")?),
+            title: row.get("title")?,
+            today: row.get("today")?,
+            leaf: row.get::<_, Option<i64>>("leaf")?.map(MessageId),
+            created_at: row.get("created_at")?,
+            updated_at: row.get("updated_at")?,
+            folder: row.get::<_, Option<i64>>("folder")?.map(FolderId),
+            pinned_at: row.get("pinned_at")?,
+            archived_at: row.get("archived_at")?,
+            deleted_at: row.get("deleted_at")?,
+            continues: row.get::<_, Option<i64>>("continues")?.map(ChatId),
         })
     }
 }

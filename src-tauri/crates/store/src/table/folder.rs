@@ -33,10 +33,10 @@ pub struct FolderRow {
 impl FolderRow {
     fn read(row: &Row<'_>) -> rusqlite::Result<FolderRow> {
         Ok(FolderRow {
-            id: FolderId(row.get(0)?),
-            name: row.get(1)?,
-            collapsed: row.get(2)?,
-            created_at: row.get(3)?,
+            id: FolderId(row.get("id")?),
+            name: row.get("name")?,
+            collapsed: row.get("collapsed")?,
+            created_at: row.get("created_at")?,
         })
     }
 }

@@ -253,9 +253,9 @@ pub struct OmittedRow {
     pub thinking: u32,
 }
 
-const COLUMNS: &str = "message.id, message.chat, message.parent, role, state, text, thinking, thinking_ms, tokens, \
-     model, thinks, stats, error_code, error_message, kept_from, thinking_from, omitted_messages, omitted_thinking, \
-     message.created_at, prompt_leaf, read_again, length_wish, guide";
+const COLUMNS: &str = "message.id AS id, message.chat AS chat, message.parent AS parent, role, state, text, thinking, \
+     thinking_ms, tokens, model, thinks, stats, error_code, error_message, kept_from, thinking_from, omitted_messages, \
+     omitted_thinking, message.created_at AS created_at, prompt_leaf, read_again, length_wish, guide";
 
 /// Condition for a row of `message` that was deleted, or whose ancestor was.
 pub(crate) const IS_DELETED: &str =
@@ -274,28 +274,29 @@ const LEAF: &str = "SELECT id FROM down WHERE id IS NOT NULL ORDER BY depth DESC
 
 impl MessageRow {
     fn read(row: &Row<'_>) -> rusqlite::Result<MessageRow> {
-        let id = |column: usize| {
+        let id = |column: &str| {
             row.get::<_, Option<i64>>(column)
                 .map(|id| id.map(MessageId))
         };
-        let code: Option<String> = row.get(12)?;
-        let message: Option<String> = row.get(13)?;
+        let code: Option<String> = row.get("error_code")?;
+        let message: Option<String> = row.get("error_message")?;
         Ok(MessageRow {
-            id: MessageId(row.get(0)?),
-            chat: ChatId(row.get(1)?),
-            parent: id(2)?,
-            role: Role::from_name(row.get_ref(3)?.as_str()?).ok_or(FromSqlError::InvalidType)?,
-            state: row.get(4)?,
+            id: MessageId(row.get("id")?),
+            chat: ChatId(row.get("chat")?),
+            parent: id("parent")?,
+            role: Role::from_name(row.get_ref("role")?.as_str()?)
+                .ok_or(FromSqlError::InvalidType)?,
+            state: row.get("state")?,
             progress: Progress {
-                text: row.get(5)?,
-                thinking: row.get(6)?,
-                thinking_ms: row.get(7)?,
-                tokens: unpack(row.get_ref(8)?.as_blob()?),
-                model: row.get(9)?,
-                guide: row.get(22)?,
+                text: row.get("text")?,
+                thinking: row.get("thinking")?,
+                thinking_ms: row.get("thinking_ms")?,
+                tokens: unpack(row.get_ref("tokens")?.as_blob()?),
+                model: row.get("model")?,
+                guide: row.get("guide")?,
             },
-            thinks: row.get(10)?,
-            length: row.get(21)?,
+            thinks: row.get("thinks")?,
+            length: row.get("length_wish")?,
             stats: row
                 .get::<_, Option<String>>(11)?
                 .and_then(|json| serde_json::from_str(&json).ok()),
@@ -303,14 +304,14 @@ impl MessageRow {
                 .zip(message)
                 .map(|(code, message)| ErrorRow { code, message }),
             omitted: OmittedRow {
-                kept_from: id(14)?,
-                thinking_from: id(15)?,
-                messages: row.get(16)?,
-                thinking: row.get(17)?,
+                kept_from: id("kept_from")?,
+                thinking_from: id("thinking_from")?,
+                messages: row.get("omitted_messages")?,
+                thinking: row.get("omitted_thinking")?,
             },
-            created_at: row.get(18)?,
-            prompt_leaf: id(19)?,
-            read_again: row.get(20)?,
+            created_at: row.get("created_at")?,
+            prompt_leaf: id("prompt_leaf")?,
+            read_again: row.get("read_again")?,
         })
     }
 }

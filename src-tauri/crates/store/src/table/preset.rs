@@ -69,13 +69,13 @@ const COLUMNS: &str = "id, name, instructions, thinking, sampling";
 impl PresetRow {
     fn read(row: &Row<'_>) -> rusqlite::Result<(PresetRow, String)> {
         let preset = PresetRow {
-            id: PresetId(row.get(0)?),
-            name: row.get(1)?,
-            instructions: row.get(2)?,
-            thinking: row.get(3)?,
+            id: PresetId(row.get("id")?),
+            name: row.get("name")?,
+            instructions: row.get("instructions")?,
+            thinking: row.get("thinking")?,
             sampling: Value::Null,
         };
-        Ok((preset, row.get(4)?))
+        Ok((preset, row.get("sampling")?))
     }
 
     fn with_sampling((preset, sampling): (PresetRow, String)) -> Result<PresetRow, StoreError> {
