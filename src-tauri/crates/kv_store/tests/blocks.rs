@@ -67,6 +67,29 @@ fn bytes(folder: &Path) -> u64 {
     files(folder).iter().map(length).sum()
 }
 
+/// A folder that Goldcrest of fa5126d has written: blocks are compatible across versions as long as this test stays.
+#[test]
+fn the_folder_of_an_earlier_version_is_read() {
+    let folder = tempfile::tempdir().expect("made");
+    let earlier = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/earlier");
+    for part in ["blocks", "chats"] {
+        fs::create_dir(folder.path().join(part)).expect("made");
+        for file in fs::read_dir(earlier.join(part)).expect("a folder") {
+            let file = file.expect("read").path();
+            let name = file.file_name().expect("a name");
+            fs::copy(&file, folder.path().join(part).join(name)).expect("copied");
+        }
+    }
+    let mut store = open(folder.path());
+    assert_eq!(loaded(&store, &keys(1, 3)), 3);
+    store.retain_chats(&[]).expect("erased");
+    assert_eq!(
+        files(folder.path()),
+        Vec::<PathBuf>::new(),
+        "its list is read, too"
+    );
+}
+
 #[test]
 fn blocks_are_found_by_another_opening() {
     let folder = TempDir::new().expect("a folder");
