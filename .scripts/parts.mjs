@@ -7,7 +7,7 @@ const RUNNERS = {
     line: /^test result: .*?(\d+) passed; (\d+) failed; (\d+) ignored/gm,
     counts: ([, passed, failed, skipped]) => ({ passed, failed, skipped }),
     // libtest cannot skip at run time: a test without a driver or data prints this
-    // (crates/skipped.rs) and passes.
+    // (crates/testing) and passes.
     skipped: /\bskipped: [\w:]+: /g,
   },
   // "Tests  1 failed | 40 passed | 2 skipped (43)"

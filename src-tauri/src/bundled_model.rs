@@ -56,7 +56,7 @@ fn installed() -> Option<PathBuf> {
 /// Returns the model of the unit tests: it is in every clone, and thinks.
 fn of_tests() -> Option<PathBuf> {
     #[cfg(test)]
-    return Some(crate::tiny_model::file());
+    return Some(testing::tiny_model());
     #[cfg(not(test))]
     None
 }

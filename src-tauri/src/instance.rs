@@ -305,7 +305,7 @@ mod tests {
         use tauri::Manager;
         use tauri::test::{mock_builder, mock_context, noop_assets};
         let Some(bus) = Bus::start() else {
-            return crate::skipped::skip("there is no dbus-daemon");
+            return testing::skip("there is no dbus-daemon");
         };
         let home = tempfile::tempdir().expect("made");
         let app = mock_builder()
@@ -324,7 +324,7 @@ mod tests {
     fn a_window_is_raised_by_its_data_folder_until_its_app_closes() {
         use tauri::test::{mock_builder, mock_context, noop_assets};
         let Some(bus) = Bus::start() else {
-            return crate::skipped::skip("there is no dbus-daemon");
+            return testing::skip("there is no dbus-daemon");
         };
         let home = tempfile::tempdir().expect("made");
         let app = || mock_builder().build(mock_context(noop_assets()));

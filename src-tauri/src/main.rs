@@ -51,14 +51,7 @@ mod bindings;
 #[cfg(test)]
 mod guide_names;
 #[cfg(test)]
-#[expect(dead_code, reason = "no test of the shell asks for a GPU")]
-#[path = "../crates/skipped.rs"]
-mod skipped;
-#[cfg(test)]
 mod tests;
-#[cfg(test)]
-#[path = "../crates/tiny_model.rs"]
-mod tiny_model;
 
 use std::io::Write;
 use std::path::PathBuf;

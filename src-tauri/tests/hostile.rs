@@ -13,8 +13,6 @@ use tempfile::TempDir;
 
 #[path = "hostile/files.rs"]
 mod files;
-#[path = "../crates/tiny_model.rs"]
-mod tiny_model;
 
 /// Time limit that is never reached, even on a busy machine.
 const LONGEST: Duration = Duration::from_secs(60);
@@ -55,7 +53,7 @@ fn each<T: Send>(cases: Vec<T>, run: impl Fn(T) + Sync) {
 
 /// Makes the tiny model with this chat template.
 fn model(folder: &TempDir, source: &str) -> PathBuf {
-    let image = fs::read(tiny_model::file()).expect("the tiny model");
+    let image = fs::read(testing::tiny_model()).expect("the tiny model");
     let usual = include_bytes!("../crates/engine/tests/fixtures/tiny-smollm3.jinja");
     let usual = usual.trim_ascii_end();
     let at = image.windows(usual.len()).position(|part| part == usual);

@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use super::EngineModel;
 use super::freed_memory::LARGE_MODEL;
-use crate::{bundled_model, skipped};
+use crate::bundled_model;
 
 /// Suggestions of the page.
 #[derive(Deserialize)]
@@ -43,7 +43,7 @@ fn every_suggestion_of_the_first_screen_is_answered_rightly() {
     assert_eq!(of_guide, ["Is what I write private?"]);
     assert_eq!(of_model, RIGHT.map(|(question, _)| question));
     let Some(file) = bundled_model::real_file() else {
-        skipped::skip("set-up could not fetch the small model that comes with the app");
+        testing::skip("set-up could not fetch the small model that comes with the app");
         return;
     };
     let _alone = LARGE_MODEL.lock().unwrap_or_else(PoisonError::into_inner);

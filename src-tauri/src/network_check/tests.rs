@@ -131,7 +131,7 @@ fn a_child_that_listens_is_seen_and_its_port_is_named() {
         .stdout(Stdio::piped())
         .spawn();
     let Ok(child) = child else {
-        return crate::skipped::skip("perl, to open a socket, is not there");
+        return testing::skip("perl, to open a socket, is not there");
     };
     let mut listener = Listener(child);
     let mut port = String::new();

@@ -8,7 +8,7 @@ use super::*;
 fn with_real_file() -> Option<Command> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../models/bundled");
     if !folder.join("SmolLM2-135M-Instruct.Q4_1.gguf").is_file() {
-        skipped::skip("set-up could not fetch the small model that comes with the app");
+        testing::skip("set-up could not fetch the small model that comes with the app");
         return None;
     }
     let mut command = goldcrest();

@@ -13,7 +13,7 @@ use serde_json::json;
 
 use server::{Reply, Server};
 
-use super::{goldcrest, parsed, refusal, skipped, stdout, tiny_model};
+use super::{goldcrest, parsed, refusal, stdout, tiny_model};
 
 /// The SHA-256 of the tiny model.
 const TINY_SHA256: &str = "806b065fdf01ec3447b44e62f6f772204eae26bcf2d73e73fa9e4de4bf32e17a";
@@ -32,7 +32,7 @@ fn has_program() -> bool {
             std::env::var_os("CI").is_none(),
             "goldcrest-fetch is not built"
         );
-        skipped::skip("goldcrest-fetch is not built: cargo build --package fetch");
+        testing::skip("goldcrest-fetch is not built: cargo build --package fetch");
     }
     is_built
 }

@@ -18,13 +18,8 @@ mod models;
 mod presets;
 mod quantize;
 mod says;
-#[expect(dead_code, reason = "no test here asks for a GPU")]
-#[path = "../../crates/skipped.rs"]
-mod skipped;
 mod stdin;
 mod terminal;
-#[path = "../../crates/tiny_model.rs"]
-mod tiny_model;
 mod tokenize;
 mod verify;
 
@@ -90,7 +85,7 @@ fn refusal(output: Output, code: i32) -> String {
 }
 
 fn tiny_model() -> PathBuf {
-    tiny_model::file()
+    testing::tiny_model()
 }
 
 /// Returns paths without a model, each with a unique name.

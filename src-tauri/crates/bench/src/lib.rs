@@ -3,9 +3,6 @@
 mod instrument;
 mod on_gpu;
 mod repeats;
-#[cfg(test)]
-#[path = "../../skipped.rs"]
-mod skipped;
 mod synthetic;
 
 use std::sync::atomic::AtomicBool;

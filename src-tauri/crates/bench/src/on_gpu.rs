@@ -122,7 +122,7 @@ mod tests {
     #[test]
     fn a_tokens_kernels_are_counted_and_timed() {
         let devices = Some(gpu::list(true)).filter(|devices| !devices.is_empty());
-        if crate::skipped::or_skip(devices).is_none() {
+        if testing::or_skip(devices).is_none() {
             return;
         }
         let options = LoadOptions {

@@ -18,16 +18,6 @@ mod request;
 mod verdict;
 
 #[cfg(test)]
-#[expect(
-    dead_code,
-    reason = "faults in the middle of an answer are the engine's"
-)]
-#[path = "../../faulty_gpu.rs"]
-mod faulty_gpu;
-#[cfg(test)]
-#[path = "../../skipped.rs"]
-mod skipped;
-#[cfg(test)]
 mod tests;
 
 use std::ffi::OsString;

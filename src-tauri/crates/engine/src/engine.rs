@@ -414,7 +414,7 @@ mod tests {
 
     #[test]
     fn one_bit_of_the_weights_is_another_identity_and_another_time_is_not() {
-        let tiny = crate::tiny_model::file();
+        let tiny = testing::tiny_model();
         let options = LoadOptions {
             threads: Some(2),
             ..LoadOptions::default()

@@ -21,17 +21,6 @@ pub mod run;
 mod summary;
 pub mod text;
 
-#[cfg(test)]
-#[expect(dead_code, reason = "faults that only a check finds")]
-#[path = "../../faulty_gpu.rs"]
-mod faulty_gpu;
-#[cfg(test)]
-#[path = "../../skipped.rs"]
-mod skipped;
-#[cfg(test)]
-#[path = "../../tiny_model.rs"]
-mod tiny_model;
-
 pub use context_cost::{ContextCost, ContextCosts, context_costs};
 pub use engine::Engine;
 pub use gguf::{Gguf, GgufError};

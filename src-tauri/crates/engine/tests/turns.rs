@@ -1,8 +1,5 @@
 //! A conversation with the tiny model: each prompt goes on from the cache of the last answer.
 
-#[path = "../../tiny_model.rs"]
-mod tiny_model;
-
 use std::sync::atomic::AtomicBool;
 
 use engine::{Conversation, Engine, Event, GenerateParams, LoadOptions, Role, Sampling, Turn};
@@ -15,7 +12,7 @@ fn every_turn_goes_on_from_the_cache() {
         ..LoadOptions::default()
     };
     let mut engine =
-        Engine::open(&tiny_model::file(), &options, &mut |_| {}).expect("the tiny model");
+        Engine::open(&testing::tiny_model(), &options, &mut |_| {}).expect("the tiny model");
     for thinking in [true, false] {
         let mut messages = Vec::new();
         let mut read = None;

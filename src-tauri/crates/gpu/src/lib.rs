@@ -14,9 +14,6 @@ mod kernel;
 mod model;
 mod plan;
 mod shape;
-#[cfg(test)]
-#[path = "../../skipped.rs"]
-mod skipped;
 mod weight_format;
 mod weights;
 

@@ -1,11 +1,5 @@
 //! The engine and candle on the same files: two implementations by different people.
 
-#[expect(dead_code, reason = "no test here asks for a GPU")]
-#[path = "../../skipped.rs"]
-mod skipped;
-#[path = "../../tiny_model.rs"]
-mod tiny_model;
-
 use std::path::PathBuf;
 
 use engine::{Engine, KvType, LoadOptions};
@@ -69,7 +63,7 @@ fn candle_agrees_with_the_engine_on_other_architectures() {
         .map(|folder| folder.join("shared/reference/logits"))
         .find(|path| path.is_dir());
     let Some(folder) = folder else {
-        skipped::skip("no models of other architectures (shared/reference/logits)");
+        testing::skip("no models of other architectures (shared/reference/logits)");
         return;
     };
     let tokens = tokens();
@@ -92,7 +86,7 @@ fn candle_agrees_with_the_engine_on_other_architectures() {
 
 #[test]
 fn candle_agrees_on_the_tiny_model() {
-    let path = tiny_model::file();
+    let path = testing::tiny_model();
     let tokens: Vec<u32> = (0..80).map(|it| it * 7 % 500).collect();
     let exact = engine_logits(&path, &tokens, true);
     for logits in [candle(&path, &tokens), engine_logits(&path, &tokens, false)] {
@@ -136,7 +130,7 @@ fn what_candle_would_compute_wrongly_is_refused() {
 
 #[test]
 fn a_model_without_room_is_not_opened() {
-    let opened = ReferenceModel::open(&tiny_model::file(), Some(1 << 20)).map(|_| ());
+    let opened = ReferenceModel::open(&testing::tiny_model(), Some(1 << 20)).map(|_| ());
     let Err(ReferenceError::Memory { needed, available }) = opened else {
         panic!("{opened:?}");
     };
@@ -163,7 +157,7 @@ fn tokens_that_cannot_be_read_are_errors() {
 #[test]
 fn a_file_that_is_no_model_is_an_error() {
     let folder = tempfile::tempdir().expect("a folder");
-    let whole = std::fs::read(tiny_model::file()).expect("the tiny model");
+    let whole = std::fs::read(testing::tiny_model()).expect("the tiny model");
     for (name, bytes) in [
         ("empty", &whole[..0]),
         ("header", &whole[..100]),

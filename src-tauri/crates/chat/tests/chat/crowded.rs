@@ -5,14 +5,10 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use chat::{ChatRecord, MessageRecord, Role, RunningImport, Store, WholeChat};
-use store::faults;
+use chat::{Role, RunningImport};
+use store::{ChatRecord, MessageRecord, Store, WholeChat, faults};
 
 use crate::scripted::{Bench, Script, TODAY};
-
-#[expect(dead_code, reason = "no test here asks for a GPU")]
-#[path = "../../../skipped.rs"]
-mod skipped;
 
 /// A disk of 300 MB that lasts as long as this value.
 struct SmallDisk<'a>(&'a Path);
@@ -25,7 +21,7 @@ impl<'a> SmallDisk<'a> {
         if mounted.is_ok_and(|output| output.status.success()) {
             return Some(Self(at));
         }
-        skipped::skip("only root mounts a disk");
+        testing::skip("only root mounts a disk");
         None
     }
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::*;
-use crate::faulty_gpu::{Fault as Injected, Faulty, device};
+use testing::faulty_gpu::{Fault as Injected, Faulty, device};
 
 /// Predicate for the expected fault.
 type IsExpected<'a> = &'a dyn Fn(&Fault) -> bool;

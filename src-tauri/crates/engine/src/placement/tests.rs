@@ -5,9 +5,9 @@ use std::sync::atomic::AtomicBool;
 
 use super::*;
 use crate::context::kv_bytes_per_token;
-use crate::faulty_gpu::{Fault, Faulty, device};
 use crate::gguf::Gguf;
 use crate::model::evaluate::{Pass, Want};
+use testing::faulty_gpu::{Fault, Faulty, device};
 
 fn tiny() -> (Gguf, Config) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/tiny-q4_k_m.gguf");

@@ -8,7 +8,7 @@ use engine::{CpuLevel, Engine, Gguf, KvType, LoadOptions, ModelFile};
 use serde::Deserialize;
 
 use crate::reference::{distance, exactly, on_cpu, on_gpu};
-use crate::skipped::skip;
+use testing::skip;
 
 const MODELS: [&str; 4] = ["tiny-llama", "tiny-smollm2", "tiny-qwen2", "tiny-qwen3"];
 

@@ -9,7 +9,7 @@ use engine::model::weights::{Tensor, TensorBytes, WeightSource, required_tensors
 use engine::{Config, Engine, ModelFile};
 
 use crate::reference::{fixture, on_gpu, open};
-use crate::skipped::skip;
+use testing::skip;
 
 const MODEL: &str = "tiny-q8_0";
 /// Weights of the model in bytes, at least.

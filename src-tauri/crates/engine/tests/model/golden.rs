@@ -10,7 +10,6 @@ use engine::{
 use serde::{Deserialize, Serialize};
 
 use crate::reference::{fixture, on_cpu, on_gpu};
-use crate::tiny_model;
 
 #[derive(Serialize, Deserialize, PartialEq, Debug)]
 struct Golden {
@@ -67,8 +66,8 @@ fn the_tiny_model_gives_its_golden_answers() {
             cpu_level: Some(level),
             ..on_cpu()
         };
-        let mut engine =
-            Engine::open(&tiny_model::file(), &options, &mut |_| {}).expect("the tiny model opens");
+        let mut engine = Engine::open(&testing::tiny_model(), &options, &mut |_| {})
+            .expect("the tiny model opens");
         for golden in &mut golden {
             let answer = answer(&mut engine, &golden.question, golden.thinking);
             if bless {
@@ -95,7 +94,7 @@ fn the_tiny_model_gives_its_golden_answers() {
 fn the_tiny_model_gives_its_golden_answers_on_a_gpu() {
     let Some(options) = on_gpu() else { return };
     let mut engine =
-        Engine::open(&tiny_model::file(), &options, &mut |_| {}).expect("the tiny model opens");
+        Engine::open(&testing::tiny_model(), &options, &mut |_| {}).expect("the tiny model opens");
     assert!(engine.device().on_gpu, "{}", engine.device().name);
     for golden in golden() {
         let answer = answer(&mut engine, &golden.question, golden.thinking);
@@ -113,8 +112,8 @@ fn a_quantised_cache_hardly_changes_what_the_tiny_model_says() {
             kv: KvType::Q8_0,
             ..on_cpu()
         };
-        let mut engine =
-            Engine::open(&tiny_model::file(), &options, &mut |_| {}).expect("the tiny model opens");
+        let mut engine = Engine::open(&testing::tiny_model(), &options, &mut |_| {})
+            .expect("the tiny model opens");
         let (mut same, mut all) = (0, 0);
         for golden in golden() {
             let prompt = prompt(&engine, &golden.question, golden.thinking).ids;

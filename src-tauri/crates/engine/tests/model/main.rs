@@ -13,8 +13,4 @@ mod hostile;
 mod iq4;
 mod reference;
 mod refused;
-#[path = "../../../skipped.rs"]
-mod skipped;
 mod split;
-#[path = "../../../tiny_model.rs"]
-mod tiny_model;

@@ -7,7 +7,7 @@ use ::reference::Distance;
 use engine::{Engine, GpuPlacement, KvType, LoadOptions, Placement};
 use serde::Deserialize;
 
-use crate::skipped::or_skip;
+use testing::or_skip;
 
 /// Contents of `fixtures/reference.json`.
 #[derive(Deserialize)]

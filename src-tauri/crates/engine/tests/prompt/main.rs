@@ -14,13 +14,11 @@ use serde_json::json;
 
 mod answers;
 mod messages;
-#[path = "../../../tiny_model.rs"]
-mod tiny_model;
 
 const TODAY: Date = Date::constant(2026, 3, 5);
 
 fn tiny_model() -> (Tokenizer, ChatTemplate) {
-    let file = Gguf::open(&tiny_model::file()).expect("the tiny model");
+    let file = Gguf::open(&testing::tiny_model()).expect("the tiny model");
     let template = file.str("tokenizer.chat_template").expect("a template");
     let template = ChatTemplate::parse(template).expect("a template");
     (Tokenizer::from_gguf(&file).expect("a tokenizer"), template)

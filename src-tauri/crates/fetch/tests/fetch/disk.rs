@@ -10,10 +10,6 @@ use crate::child::{Fetch, content};
 use crate::server::{Reply, Server};
 use crate::{End, check};
 
-#[expect(dead_code, reason = "no test here asks for a GPU")]
-#[path = "../../../skipped.rs"]
-mod skipped;
-
 /// A mount that lasts as long as this value.
 struct Mount<'a>(&'a Path);
 
@@ -44,7 +40,7 @@ impl<'a> Mount<'a> {
         command.args(args).arg(at);
         let mounted = command.output().is_ok_and(|output| output.status.success());
         if !mounted {
-            skipped::skip("only root mounts a disk");
+            testing::skip("only root mounts a disk");
         }
         // Lazily: a value that is made and dropped would unmount a folder that was never mounted.
         mounted.then(|| Self(at))
@@ -248,7 +244,7 @@ fn a_cache_without_rights_is_named_before_anything_is_asked() {
         let nobody = ["--reuid=65534", "--regid=65534", "--clear-groups", "--"];
         command.args(nobody).arg(&program);
         if Command::new("setpriv").arg("--version").output().is_err() {
-            return skipped::skip("setpriv is not there");
+            return testing::skip("setpriv is not there");
         }
     }
     let variables = with

@@ -8,7 +8,7 @@ use kernels::{BlockType, Stored};
 use super::{KernelVariant, ProductCheck};
 use crate::device::adapter::Allowed;
 use crate::exec::wgpu_executor::Wgpu;
-use crate::skipped::or_skip;
+use testing::or_skip;
 
 /// One device for all tests, so that its kernels are compiled once; without a device the tests are skipped.
 fn device() -> Option<Wgpu> {

@@ -6,7 +6,4 @@ mod hostile;
 mod lengths;
 mod models;
 mod output;
-#[expect(dead_code, reason = "no test here asks for a GPU")]
-#[path = "../../../skipped.rs"]
-mod skipped;
 mod types;

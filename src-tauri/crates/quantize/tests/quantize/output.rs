@@ -9,7 +9,7 @@ use candle_core::DType;
 use quantize::{FileType, QuantizeError, QuantizeStep, quantize};
 
 use crate::models::{Model, ODD, f16_file, folder, request, run};
-use crate::skipped::skip;
+use testing::skip;
 
 fn names(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).expect("read");

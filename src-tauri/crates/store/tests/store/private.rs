@@ -9,10 +9,6 @@ use system::private;
 
 use crate::chat;
 
-#[expect(dead_code, reason = "no test here asks for a GPU")]
-#[path = "../../../skipped.rs"]
-mod skipped;
-
 fn mode(path: &Path) -> u32 {
     fs::metadata(path).unwrap().permissions().mode() & 0o7777
 }
@@ -27,7 +23,7 @@ fn nobody_else_can_read_the_chats() {
     let probe = home.path().join("probe");
     fs::write(&probe, "").unwrap();
     if mode(&probe) & 0o044 == 0 {
-        skipped::skip("the umask closes every file");
+        testing::skip("the umask closes every file");
         return;
     }
     let folder = home.path().join("share/goldcrest");

@@ -18,6 +18,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "models",
             "quantize",
             "reference",
+            "store",
             "system",
         ],
     ),
@@ -58,6 +59,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("src-tauri/crates/reference/", &[]),
     ("src-tauri/crates/store/", &["inference", "system"]),
     ("src-tauri/crates/system/", &[]),
+    ("src-tauri/crates/testing/", &["gpu"]),
     ("src-tauri/crates/tidy/", &[]),
 ];
 
@@ -68,6 +70,9 @@ const TEST_ARROWS: [(&str, &[&str]); 3] = [
     ("src-tauri/crates/quantize/", &["reference"]),
     ("src-tauri/crates/reference/", &["engine"]),
 ];
+
+/// Package that the tests of any package may depend on.
+const TESTING: &str = "testing";
 
 /// Packages that alone may name these; a name ending in `*` is a prefix.
 const EXCLUSIVE_USERS: [(&str, &[&str]); 8] = [
@@ -135,7 +140,8 @@ pub fn arrows(tree: &Tree) -> Vec<Finding> {
             .any(|(of, _)| of.ends_with(&format!("/{name}/")));
         let in_tests = TEST_ARROWS.iter().find(|(of, _)| *of == folder);
         let in_tests = in_tests.filter(|(_, allowed)| for_tests && allowed.contains(&&*name));
-        if is_ours && !allowed.contains(&name.as_str()) && in_tests.is_none() {
+        let is_testing = for_tests && name == TESTING;
+        if is_ours && !is_testing && !allowed.contains(&name.as_str()) && in_tests.is_none() {
             findings.push(Finding::at(
                 &package.path,
                 line,

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::model::architecture::SMOLLM3;
-use crate::skipped::skip;
 use crate::text::tokenizer::Specials;
+use testing::skip;
 
 const TODAY: Date = Date::constant(2026, 3, 5);
 

@@ -4,7 +4,6 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use jiff::civil::Date;
 
-use crate::tiny_model;
 use crate::{
     Conversation, Engine, Event, GenerateParams, LoadOptions, Role, Sampling, Stats, Turn,
 };
@@ -29,7 +28,7 @@ fn tiny_model() -> Engine {
         context: Some(2048),
         ..LoadOptions::default()
     };
-    Engine::open(&tiny_model::file(), &options, &mut |_| {}).expect("the tiny model")
+    Engine::open(&testing::tiny_model(), &options, &mut |_| {}).expect("the tiny model")
 }
 
 fn answer(

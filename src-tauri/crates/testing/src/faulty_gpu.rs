@@ -5,7 +5,7 @@ use std::sync::{Arc, LazyLock};
 
 use gpu::{Allowed, CoopMatrices, DeviceLimits, Dispatch, Executor, GpuError, Kernel, Wgpu};
 
-use crate::skipped::or_skip;
+use crate::or_skip;
 
 /// The device of a test, which is skipped without one.
 pub fn device() -> Option<Wgpu> {
