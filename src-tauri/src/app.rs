@@ -4,8 +4,9 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use chat::{AtEnd, Chat, Failure, ModelChoice, Store};
+use chat::{AtEnd, Chat, Failure, ModelChoice};
 use devices::{CrashMarkers, Devices};
+use store::Store;
 use tauri::{AppHandle, Manager, RunEvent, Runtime};
 
 use crate::desktop::{Desktop, NativeDesktop};

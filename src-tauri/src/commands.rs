@@ -81,7 +81,7 @@ async fn open_damaged(startup: State<'_, Arc<Startup>>) -> Reply<StartState> {
 #[cfg_attr(test, specta::specta)]
 async fn has_room(folders: State<'_, Folders>) -> Reply<bool> {
     let database = folders.database();
-    blocking(move || chat::has_room(&database)).await
+    blocking(move || store::has_room(&database)).await
 }
 
 #[tauri::command]

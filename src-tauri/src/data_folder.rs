@@ -149,7 +149,7 @@ impl Move {
         };
         copy().map_err(|error| refused(&self.to, &error))?;
         let copied = self.to.join(database);
-        chat::check(&copied)?;
+        store::check(&copied)?;
         chat::relocate(&copied, &|path| self.moved(path))?;
         let file = DataPointer {
             folder: self.to.clone(),

@@ -5,9 +5,10 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use chat::{Chat, ChatId, ChatRecords, Failure, Importing, Store, StoreSnapshot, WholeChat};
+use chat::{Chat, ChatId, Failure, Importing};
 use chat_files::{Format, OnProgress, Render, Target, WriteError, Written, write};
 use serde::Deserialize;
+use store::{ChatRecords, Store, StoreSnapshot, WholeChat};
 
 use crate::file_names::as_file_name;
 use crate::folders::Folders;

@@ -55,7 +55,7 @@ fn not_kept(pointer: &Path, error: &io::Error) -> Failure {
 
 #[cfg(test)]
 mod tests {
-    use chat::Store;
+    use store::Store;
 
     use super::*;
 

@@ -8,7 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use chat::{Failure, FailureCode, StoreError};
+use chat::{Failure, FailureCode};
+use store::StoreError;
 
 use crate::folders::Folders;
 use crate::wire::{StartProblem, StartProblemKind, StartState};
@@ -147,18 +148,18 @@ impl Startup {
 
     /// Replaces the database with a copy and opens it.
     pub fn restore(&self, copy: &str) -> Result<StartState, Failure> {
-        self.mend(|database| chat::restore_copy(database, copy, &today()).map(|_| ()))
+        self.mend(|database| store::restore_copy(database, copy, &today()).map(|_| ()))
     }
 
     /// Replaces the database with an empty one and opens it.
     pub fn start_empty(&self) -> Result<StartState, Failure> {
-        self.mend(|database| chat::start_empty(database, &today()).map(|_| ()))
+        self.mend(|database| store::start_empty(database, &today()).map(|_| ()))
     }
 
     /// Opens a damaged database as it is, if it opens at all.
     pub fn open_damaged(&self) -> Result<StartState, Failure> {
         self.mend(|database| {
-            chat::forget_check(database);
+            store::forget_check(database);
             Ok(())
         })
     }
@@ -190,12 +191,12 @@ impl Startup {
         let database = self.folders.database();
         let replaceable = error.is_of_the_file();
         let copies = if replaceable {
-            chat::good_copies(&database)
+            store::good_copies(&database)
         } else {
             Vec::new()
         };
         let kept_as = (replaceable && error.kind() != StartProblemKind::Missing)
-            .then(|| chat::name_aside(&database, &today()));
+            .then(|| store::name_aside(&database, &today()));
         let opens = matches!(
             error,
             StartError::Store(StoreError::Damaged { opens: true, .. })
@@ -219,7 +220,7 @@ pub fn cause(folders: &Folders, failure: Failure) -> StartError {
     if failure.code != FailureCode::Store {
         return failure.into();
     }
-    match chat::check(&folders.database()) {
+    match store::check(&folders.database()) {
         Err(error @ StoreError::Damaged { .. }) => error.into(),
         _ => failure.into(),
     }
@@ -243,7 +244,7 @@ mod tests {
     use std::fs;
     use std::path::PathBuf;
 
-    use chat::Store;
+    use store::Store;
     use tempfile::TempDir;
 
     use super::*;
@@ -257,7 +258,7 @@ mod tests {
         let database = folders.database();
         let store = Store::open(&database).expect("made");
         store.chats().create("Kept", "2026-03-05", 1).expect("made");
-        chat::daily_copy(&database, "2026-03-05").expect("copied");
+        store::daily_copy(&database, "2026-03-05").expect("copied");
         drop(store);
         harm(&database);
         let open: OpenStore = Box::new(move || {
@@ -479,8 +480,8 @@ mod tests {
     fn what_is_found_damaged_in_part_can_be_used_as_it_is() {
         let (home, startup) = startup(|database| {
             damage_in_part(database);
-            let copy = chat::daily_copy(database, "2026-03-06").expect("looked at");
-            assert!(matches!(copy, chat::Copy::Refused(_)), "{copy:?}");
+            let copy = store::daily_copy(database, "2026-03-06").expect("looked at");
+            assert!(matches!(copy, store::Copy::Refused(_)), "{copy:?}");
         });
         let found = problem(startup.view());
         assert_eq!((found.kind, found.opens), (StartProblemKind::Damaged, true));

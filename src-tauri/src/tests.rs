@@ -5,11 +5,10 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
-use chat::{
-    Chat, Failure, FailureCode, ModelChoice, ModelHost, ModelInfo, ModelOptions, Opening, Store,
-};
+use chat::{Chat, Failure, FailureCode, ModelChoice, ModelHost, ModelInfo, ModelOptions, Opening};
 use engine::{Conversation, Event, Finished, GenerateParams, Prompt, Signals};
 use serde_json::{Value, json};
+use store::Store;
 use tauri::ipc::{CallbackFn, Channel, InvokeBody};
 use tauri::test::{INVOKE_KEY, MockRuntime, get_ipc_response, mock_builder};
 use tauri::webview::InvokeRequest;

@@ -7,9 +7,10 @@
 use std::path::Path;
 
 use ::models::ModelList;
-use chat::{ChatEvent, ChatSnapshot, DatabaseCopy};
+use chat::{ChatEvent, ChatSnapshot};
 use download::DownloadState;
 use serde::Serialize;
+use store::DatabaseCopy;
 
 use crate::environment::Overrides;
 use crate::folders;

@@ -5,8 +5,9 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use chat::{ChatId, Store, StoreSnapshot, WholeChat};
+use chat::ChatId;
 use chat_files::{Format, WriteError, Written};
+use store::{Store, StoreSnapshot, WholeChat};
 
 use super::args::{ExportArgs, ExportFormat};
 use super::folders::data_folder;
@@ -154,7 +155,7 @@ pub fn conversation(chat: WholeChat, file: &Path) -> Result<(), CliError> {
 /// Takes a snapshot of the chats. A database of an earlier version is migrated first, unless the app has it open.
 pub fn snapshot(folders: &Folders) -> Result<StoreSnapshot, CliError> {
     let database = folders.database();
-    let failed = |error: chat::StoreError| CliError::message(error.to_string());
+    let failed = |error: store::StoreError| CliError::message(error.to_string());
     if !database.exists() {
         return Err(CliError::message(format!(
             "there are no chats in {}",

@@ -4,8 +4,9 @@ use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use chat::{Failure, Importing, Store, nothing_imported};
+use chat::{Failure, Importing, nothing_imported};
 use chat_files::{Item, OnProgress};
+use store::Store;
 
 use super::args::ImportArgs;
 use super::folders::data_folder;
@@ -35,7 +36,7 @@ pub fn run(args: &ImportArgs) -> Result<(), CliError> {
         ));
     };
     lock.note_import();
-    let message = |error: chat::StoreError| CliError::message(error.to_string());
+    let message = |error: store::StoreError| CliError::message(error.to_string());
     let store = Store::open(&folders.database()).map_err(message)?;
     let interrupt = Interrupt::listen();
     let (added, _) = interrupt.during(|cancel| {
@@ -112,7 +113,8 @@ fn remove_what_is_hidden(store: &Store, cancel: &AtomicBool) {
 
 #[cfg(test)]
 mod tests {
-    use chat::{ChatRecord, MessageRecord, Role, WholeChat};
+    use chat::Role;
+    use store::{ChatRecord, MessageRecord, WholeChat};
 
     use super::*;
 

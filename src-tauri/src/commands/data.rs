@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use chat::{Chat, ChatId, DatabaseCopy, Failure};
+use chat::{Chat, ChatId, Failure};
+use store::DatabaseCopy;
 use tauri::State;
 
 use crate::applied_settings::follow;
@@ -124,7 +125,7 @@ pub async fn print_page(desktop: State<'_, Arc<dyn Desktop>>) -> Reply<()> {
 #[cfg_attr(test, specta::specta)]
 pub async fn list_backups(folders: State<'_, Folders>) -> Reply<Vec<DatabaseCopy>> {
     let database = folders.database();
-    blocking(move || chat::listed_copies(&database)).await
+    blocking(move || store::listed_copies(&database)).await
 }
 
 /// Makes a copy of the database now; returns all of them.
@@ -135,8 +136,8 @@ pub async fn back_up(folders: State<'_, Folders>) -> Reply<Vec<DatabaseCopy>> {
     blocking(move || {
         let now = chat::now();
         let time = now.strftime("%H:%M").to_string();
-        chat::back_up(&database, &now.date().to_string(), &time)?;
-        Ok(chat::listed_copies(&database))
+        store::back_up(&database, &now.date().to_string(), &time)?;
+        Ok(store::listed_copies(&database))
     })
     .await?
 }
@@ -147,8 +148,8 @@ pub async fn back_up(folders: State<'_, Folders>) -> Reply<Vec<DatabaseCopy>> {
 pub async fn remove_backup(copy: String, folders: State<'_, Folders>) -> Reply<Vec<DatabaseCopy>> {
     let database = folders.database();
     blocking(move || {
-        chat::remove_copy(&database, &copy)?;
-        Ok(chat::listed_copies(&database))
+        store::remove_copy(&database, &copy)?;
+        Ok(store::listed_copies(&database))
     })
     .await?
 }

@@ -1,6 +1,6 @@
 use std::sync::atomic::AtomicU64;
 
-use chat::Store;
+use store::Store;
 use tempfile::TempDir;
 
 use super::*;
@@ -18,7 +18,7 @@ fn filled() -> (TempDir, PathBuf, PathBuf) {
     let store = Store::open(&data.join(DATABASE)).expect("made");
     store.chats().create("Kept", "2026-03-05", 1).expect("made");
     drop(store);
-    chat::daily_copy(&data.join(DATABASE), "2026-03-05").expect("copied");
+    store::daily_copy(&data.join(DATABASE), "2026-03-05").expect("copied");
     for (name, content) in [
         ("logs/goldcrest.2026-03-05.log", "a line"),
         ("kv/blocks/ab/cd", "a block"),

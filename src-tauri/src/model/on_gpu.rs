@@ -3,8 +3,9 @@
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-use chat::{Chat, Store};
+use chat::Chat;
 use devices::Gpu;
+use store::Store;
 
 use super::*;
 

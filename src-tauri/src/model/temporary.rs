@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-use chat::{Chat, ChatEvent, ChatId, Store, Timing};
+use chat::{Chat, ChatEvent, ChatId, Timing};
+use store::Store;
 use tempfile::TempDir;
 
 use super::*;

@@ -10,9 +10,10 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use ::models::{Authenticity, ModelEntry, ModelPlace, SearchFolder};
-use chat::{Device, ModelHost, ModelInfo, ModelOptions, ModelStatus, Opening, Store};
+use chat::{Device, ModelHost, ModelInfo, ModelOptions, ModelStatus, Opening};
 use download::DownloadState;
 use engine::{Conversation, Event, Finished, GenerateParams, Prompt, Sampling, Signals};
+use store::Store;
 use tempfile::TempDir;
 
 use super::*;

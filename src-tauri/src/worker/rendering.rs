@@ -3,12 +3,13 @@
 use std::io::{self, Write};
 use std::sync::mpsc::Receiver;
 
-use chat::{Failure, WholeChat};
+use chat::Failure;
 use chat_files::{
     Document, DocumentKind, Item, ItemPart, ItemParts, Misplaced, Render, WriteError, WriteOptions,
 };
 use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
+use store::WholeChat;
 
 use super::frames::Framed;
 use super::{Task, Worker, WorkerFault, frames};

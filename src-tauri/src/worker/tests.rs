@@ -5,11 +5,11 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use chat::{ChatRecord, MessageRecord, WholeChat};
 use chat_files::{Document, Item, Render, WriteError, WriteOptions};
 use engine::Role;
 use jiff::tz::TimeZone;
 use serde_json::json;
+use store::{ChatRecord, MessageRecord, WholeChat};
 use tempfile::TempDir;
 
 use super::*;

@@ -154,7 +154,7 @@ fn a_whole_database_is_the_same_after_a_round_trip_but_for_what_was_deleted() {
     );
     assert_eq!(export(&first), everything());
 
-    let store = chat::Store::open(&first.join("goldcrest.db")).expect("opens");
+    let store = store::Store::open(&first.join("goldcrest.db")).expect("opens");
     let mut deleted = 0;
     for row in store.chats().list().expect("listed") {
         for node in store.messages().tree(row.id).expect("read") {

@@ -3,8 +3,9 @@
 use std::path::Path;
 use std::process::Output;
 
-use chat::{PresetId, PresetRow, Store};
+use chat::PresetId;
 use serde_json::json;
+use store::{PresetRow, Store};
 
 use super::{QUESTION, goldcrest, parsed, refusal};
 

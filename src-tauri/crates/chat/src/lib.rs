@@ -50,12 +50,8 @@ pub use settings::names::setting_names;
 pub use settings::{CONTEXT_LENGTHS, SamplingSettings, SendWith, Settings, Theme, max_threads};
 pub use slash::{SLASH_COMMANDS, SlashCommand, SlashName, SlashPlace, Typed};
 pub use store::{
-    ChatHits, ChatId, ChatPreset, ChatRecord, ChatRecords, Copy, CopyReason, DatabaseCopy,
-    DeletedMessage, Draft, DraftPlace, FolderId, FolderRecord, LengthWish, MessageId,
-    MessageRecord, MessageState, PresetId, PresetRecord, PresetRow, QueuedMessage, SearchAnswer,
-    SearchHit, Store, StoreError, StoreSnapshot, WholeChat, WindowRow, back_up, check, daily_copy,
-    forget_check, good_copies, has_room, listed_copies, name_aside, remove_copy, restore_copy,
-    start_empty,
+    ChatHits, ChatId, ChatPreset, DeletedMessage, Draft, DraftPlace, FolderId, LengthWish,
+    MessageId, MessageState, PresetId, QueuedMessage, SearchAnswer, SearchHit, WindowRow,
 };
 pub use view::{
     AnswerStats, ChatEvent, ChatSnapshot, ChatSummary, ChatView, Folder, Message, ModelStatus,

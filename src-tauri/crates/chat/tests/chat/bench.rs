@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-use chat::{Chat, ChatEvent, ChatId, ChatView, Clock, Message, ModelChoice, Store, Timing};
+use chat::{Chat, ChatEvent, ChatId, ChatView, Clock, Message, ModelChoice, Timing};
+use store::Store;
 
 use crate::clocks::{FixedClock, TIMING, TODAY};
 use crate::scripted::{EVENT_TIMEOUT, Script, Scripted, Step};

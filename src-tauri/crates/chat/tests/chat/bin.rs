@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use chat::{ChatId, Store};
-use store::ChatField;
+use chat::ChatId;
+use store::{ChatField, Store};
 
 use crate::beside::Beside;
 use crate::clocks::SetClock;

@@ -1,6 +1,7 @@
 //! The list: order, titles, the bin, drafts, search.
 
-use chat::{ChatEvent, ChatId, Draft, FailureCode, MessageState, Store, WindowRow};
+use chat::{ChatEvent, ChatId, Draft, FailureCode, MessageState, WindowRow};
+use store::Store;
 
 use crate::bin::{DAY, TOMORROW, date_back};
 use crate::scripted::{Bench, Script, Step, SteppingClock, TIMING};

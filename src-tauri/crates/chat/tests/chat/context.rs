@@ -3,7 +3,8 @@
 
 use std::time::Instant;
 
-use chat::{ChatId, ContextUsage, FailureCode, ModelChoice, Omitted, Settings, Store};
+use chat::{ChatId, ContextUsage, FailureCode, ModelChoice, Omitted, Settings};
+use store::Store;
 
 use crate::bench::Bench;
 use crate::clocks::TODAY;

@@ -4,7 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use chat::{ChatEvent, Failure, FailureCode, Store, StoreError, Timing};
+use chat::{ChatEvent, Failure, FailureCode, Timing};
+use store::{Store, StoreError};
 
 use crate::clocks::SetClock;
 use crate::scripted::{Bench, EVENT_TIMEOUT, Script, TIMING, TODAY};

@@ -6,7 +6,8 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use chat::{AtEnd, ChatEvent, MessageState, Store, Timing};
+use chat::{AtEnd, ChatEvent, MessageState, Timing};
+use store::Store;
 
 use crate::scripted::{Bench, Script, Step, TIMING, TODAY, last_row, texts};
 

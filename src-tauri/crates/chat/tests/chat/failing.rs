@@ -2,7 +2,8 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use chat::{ChatEvent, FailureCode, MessageState, Store};
+use chat::{ChatEvent, FailureCode, MessageState};
+use store::Store;
 
 use crate::scripted::{Bench, Script, Scripted, Step, open, texts};
 

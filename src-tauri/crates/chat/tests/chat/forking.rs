@@ -1,6 +1,7 @@
 //! A branch that becomes a chat of its own, and deleted messages.
 
-use chat::{LengthWish, MessageState, Store};
+use chat::{LengthWish, MessageState};
+use store::Store;
 
 use crate::beside::Beside;
 use crate::bin::{DAY, TOMORROW};

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use chat::{ChatEvent, ChatId, MessageState, ModelChoice, Settings, Stage, Store, Timing};
+use chat::{ChatEvent, ChatId, MessageState, ModelChoice, Settings, Stage, Timing};
+use store::Store;
 
 use crate::beside::Beside;
 use crate::scripted::{Bench, Script, Step, TIMING, TODAY, texts};

@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use chat::{ChatEvent, Failure, FolderRecord, PresetRecord, RunningImport, Store, WholeChat};
+use chat::{ChatEvent, Failure, RunningImport};
 use serde_json::value::RawValue;
-use store::{ChosenPreset, faults};
+use store::{ChosenPreset, FolderRecord, PresetRecord, Store, WholeChat, faults};
 
 use crate::scripted::{Bench, Script, TIMING, TODAY};
 

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use chat::WholeChat;
+use store::WholeChat;
 
 use crate::importing::{chat_titled, chats, import, titles};
 use crate::scripted::Bench;

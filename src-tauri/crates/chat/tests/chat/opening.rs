@@ -4,8 +4,9 @@ use std::path::PathBuf;
 
 use chat::{
     AtEnd, ChatEvent, FailureCode, MessageState, ModelChoice, ModelStatus, ModelView, Settings,
-    Store, UnopenedModel,
+    UnopenedModel,
 };
+use store::Store;
 
 use crate::scripted::{Bench, Script, Step, TODAY, open};
 

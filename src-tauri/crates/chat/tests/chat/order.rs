@@ -2,7 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use chat::{ChatEvent, ChatId, ChatSummary, Failure, Store, Timing};
+use chat::{ChatEvent, ChatId, ChatSummary, Failure, Timing};
+use store::Store;
 
 use crate::bench::Bench;
 use crate::beside::Beside;

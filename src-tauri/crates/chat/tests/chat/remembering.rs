@@ -1,6 +1,7 @@
 //! Data of a chat that the model gets again: ids, thinking, the date.
 
-use chat::{ChatEvent, ModelChoice, Store};
+use chat::{ChatEvent, ModelChoice};
+use store::Store;
 
 use crate::scripted::{Bench, Script, Step, TODAY};
 

@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use chat::{ChatEvent, Failure, Store};
+use chat::{ChatEvent, Failure};
+use store::Store;
 
 use crate::beside::Beside;
 use crate::importing::{DAY, add, chat_titled, chats, import, titles};
@@ -16,7 +17,7 @@ fn restorable() -> (tempfile::TempDir, std::path::PathBuf, Bench) {
     let store = Store::open(&path).unwrap();
     let before = store.chats().create("Before", DAY, 100).unwrap();
     add(&store, before, "x");
-    chat::back_up(&path, DAY, "14:05").unwrap();
+    store::back_up(&path, DAY, "14:05").unwrap();
     let mut bench = Bench::start(store, &Script::default(), TODAY);
     bench.until_ready();
     bench.ask(None, "After");
@@ -26,7 +27,7 @@ fn restorable() -> (tempfile::TempDir, std::path::PathBuf, Bench) {
 #[test]
 fn a_copy_takes_the_stores_place_without_a_restart() {
     let (_folder, path, mut bench) = restorable();
-    let copies = chat::good_copies(&path);
+    let copies = store::good_copies(&path);
     assert_eq!(copies[0].name, "manual-2026-03-05-14.05.db");
     assert_eq!(
         (copies[0].day.as_deref(), copies[0].time.as_deref()),
@@ -65,7 +66,7 @@ fn a_copy_takes_the_stores_place_without_a_restart() {
 /// Restores the copy while the file cannot be moved to the store's place `times` times, and returns the result.
 fn restore_over(path: &Path, bench: &Bench, times: usize) -> Result<PathBuf, Failure> {
     store::faults::refuse_renames(path, times);
-    let name = chat::good_copies(path).remove(0).name;
+    let name = store::good_copies(path).remove(0).name;
     bench.chat.restore_copy(path, &name)
 }
 
@@ -119,10 +120,10 @@ fn what_was_there_is_listed_even_if_it_was_read_meanwhile() {
         .restore_copy(&path, "manual-2026-03-05-14.05.db")
         .unwrap();
     drop(reads);
-    let listed = chat::listed_copies(&path);
+    let listed = store::listed_copies(&path);
     let aside = listed
         .iter()
-        .find(|copy| copy.reason == chat::CopyReason::SetAside);
+        .find(|copy| copy.reason == store::CopyReason::SetAside);
     assert_eq!(aside.map(|copy| copy.chats), Some(3));
 }
 
@@ -228,7 +229,7 @@ fn a_copy_does_not_take_the_stores_place_while_a_branch_is_copied() {
     };
     store.transaction(fill).unwrap();
     let leaf = store.chats().get(long).unwrap().leaf.unwrap();
-    chat::back_up(&path, DAY, "14:05").unwrap();
+    store::back_up(&path, DAY, "14:05").unwrap();
     let mut bench = Bench::start(store, &Script::default(), TODAY);
     bench.until_ready();
     let handle = bench.chat.clone();
@@ -260,7 +261,7 @@ fn what_waits_to_be_read_ahead_of_the_file_that_was_there_is_not_read() {
         .open_model(chat::ModelChoice::BundledModel)
         .unwrap();
     bench.chat.read_ahead(Some(chat), "Where ", true).unwrap();
-    let name = chat::good_copies(&path).remove(0).name;
+    let name = store::good_copies(&path).remove(0).name;
     bench.chat.restore_copy(&path, &name).unwrap();
     // The id now belongs to another chat.
     import(&bench, chats(1, "another")).unwrap();

@@ -276,7 +276,7 @@ fn settings_are_stored_under_the_names_that_the_page_uses() {
 fn a_stored_value_that_makes_no_sense_gives_way_to_its_default() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("goldcrest.db");
-    let store = chat::Store::open(&path).unwrap();
+    let store = store::Store::open(&path).unwrap();
     let set = |key: &str, value| store.settings().set(key, &value).unwrap();
     set("user.theme", serde_json::json!("plaid"));
     set("user.threads", serde_json::json!(0));
@@ -335,7 +335,7 @@ fn what_the_user_has_not_changed_is_as_the_model_asks_for_it() {
 fn what_an_earlier_version_stored_counts_where_it_was_changed() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("goldcrest.db");
-    let store = chat::Store::open(&path).unwrap();
+    let store = store::Store::open(&path).unwrap();
     let stored = serde_json::json!({
         "temperature": 0.6, "topP": 0.8, "topK": 0, "minP": 0.0, "repeatPenalty": 1.0, "seed": null
     });

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use chat::{ChatView, ModelInfo, ModelView, Store};
-use store::MessageRow;
+use chat::{ChatView, ModelInfo, ModelView};
+use store::{MessageRow, Store};
 
 /// Returns the open model.
 pub fn open(model: &ModelView) -> &ModelInfo {

@@ -5,9 +5,9 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use chat::{Chat, ChatEvent, ChatId, MessageId, MessageState, QueuedMessage, Store};
+use chat::{Chat, ChatEvent, ChatId, MessageId, MessageState, QueuedMessage};
 use inference::Role;
-use store::{NewMessage, faults};
+use store::{NewMessage, Store, faults};
 
 use crate::bench::Bench;
 use crate::beside::Beside;

@@ -3,9 +3,9 @@
 use std::time::{Duration, Instant};
 
 use chat::{
-    ChatEvent, FailureCode, ModelChoice, ModelStatus, ModelView, Settings, Store, Timing,
-    UnopenedModel,
+    ChatEvent, FailureCode, ModelChoice, ModelStatus, ModelView, Settings, Timing, UnopenedModel,
 };
+use store::Store;
 
 use crate::scripted::{Bench, EVENT_TIMEOUT, Script, Step, TIMING, TODAY, open};
 

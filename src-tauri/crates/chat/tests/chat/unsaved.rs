@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use chat::{ChatEvent, ChatId, FailureCode, MessageState, Role, Store, StoreError, Timing};
+use chat::{ChatEvent, ChatId, FailureCode, MessageState, Role, Timing};
 use inference::StopReason;
-use store::{NewMessage, faults};
+use store::{NewMessage, Store, StoreError, faults};
 
 use crate::beside::Beside;
 use crate::bin::{DAY, TOMORROW, date_back};
