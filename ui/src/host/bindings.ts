@@ -653,7 +653,7 @@ export type Forecast = {
 	measured: boolean,
 };
 
-/**  What an export is written as. */
+/**  Format of an export. */
 export type Format = 
 /**  Everything, to be read again: a line per chat and per message. */
 "jsonl" | 
@@ -715,7 +715,7 @@ export type Message = {
 	id: MessageId,
 	/**  Message that it follows. */
 	parent: MessageId | null,
-	/**  Who wrote it. */
+	/**  Its author. */
 	role: Role,
 	/**  Its text. */
 	text: string,
@@ -1038,7 +1038,7 @@ export type ReadFrom = {
 	again: boolean,
 };
 
-/**  Who speaks. */
+/**  The speaker of a message. */
 export type Role = 
 /**
  *  A system message of the protocol, including `/think` and `/system_override`. Instructions of the user belong in
@@ -1111,7 +1111,7 @@ export type SearchAnswer = {
 export type SearchHit = {
 	/**  The message. */
 	message: MessageId,
-	/**  Who wrote it. */
+	/**  Its author. */
 	role: Role,
 	/**  True if the snippet is from its thinking. */
 	inThinking: boolean,

@@ -55,6 +55,6 @@ scene("it lies above a dialog, and nothing has a tooltip of the system", {}, asy
   const models = page.getByRole("dialog", { name: "Models", exact: true });
   await models.locator("[data-tip]").first().hover();
   await tip(page).waitFor();
-  // What is shown last in the top layer lies above what was there.
+  // The last one in the top layer lies above the others.
   assert.ok(await tip(page).evaluate((it) => it.matches(":popover-open")));
 });

@@ -107,7 +107,7 @@ pub struct Message {
     pub id: MessageId,
     /// Message that it follows.
     pub parent: Option<MessageId>,
-    /// Who wrote it.
+    /// Its author.
     pub role: Role,
     /// Its text.
     pub text: String,

@@ -3,7 +3,7 @@
 use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
 
-/// What an export is written as.
+/// Format of an export.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "specta", derive(specta::Type))]
 #[serde(rename_all = "kebab-case")]

@@ -5,26 +5,6 @@ const CLAUSE_WORDS: [&str; 11] = [
     "As", "How", "Of", "That", "What", "When", "Where", "Whether", "Which", "Who", "Why",
 ];
 
-/// Generated from doc comments of the Rust code.
-const BINDINGS: &str = "ui/src/host/bindings.ts";
-
-/// Comments that the bindings repeat, with their files.
-const IN_BINDINGS: [(&str, &str); 4] = [
-    ("src-tauri/crates/chat/src/view.rs", "Who wrote it."),
-    (
-        "src-tauri/crates/chat_files/src/options.rs",
-        "What an export is written as.",
-    ),
-    (
-        "src-tauri/crates/inference/src/conversation.rs",
-        "Who speaks.",
-    ),
-    (
-        "src-tauri/crates/store/src/table/search/answer.rs",
-        "Who wrote it.",
-    ),
-];
-
 /// Returns the text of a comment that begins on a line, given the line before it and the line.
 type FindOpening = for<'t> fn(&str, &'t str) -> Option<&'t str>;
 
@@ -39,9 +19,7 @@ pub fn comments_begin_with_a_noun_or_a_verb(tree: &Tree) -> Vec<Finding> {
 
 fn is_script(file: &File) -> bool {
     let is_in_folder = file.path.starts_with("ui/") || file.path.starts_with(".scripts/");
-    is_in_folder
-        && file.has_extension(&["ts", "js", "mjs", "cjs", "svelte"])
-        && file.path != BINDINGS
+    is_in_folder && file.has_extension(&["ts", "js", "mjs", "cjs", "svelte"])
 }
 
 fn findings(file: &File, opening: FindOpening) -> Vec<Finding> {
@@ -52,8 +30,7 @@ fn findings(file: &File, opening: FindOpening) -> Vec<Finding> {
         .filter_map(|(index, (before, line))| {
             let text = opening(before, line)?;
             let word = text.split(|c: char| !c.is_alphabetic()).next()?;
-            let is_exempt = IN_BINDINGS.contains(&(&*file.path, text));
-            (CLAUSE_WORDS.contains(&word) && !is_exempt).then(|| {
+            CLAUSE_WORDS.contains(&word).then(|| {
                 let what = format!("begin a comment with a noun or a verb, not with {word:?}");
                 Finding::at(&file.path, index, what)
             })
@@ -108,16 +85,8 @@ mod tests {
         for path in ["ui/src/a.svelte.ts", "ui/src/A.svelte", ".scripts/a.mjs"] {
             assert_eq!(lines(path, text), [1, 3, 6], "{path}");
         }
-        for path in [BINDINGS, "models/a.js", "ui/src/a.css"] {
+        for path in ["models/a.js", "ui/src/a.css"] {
             assert_eq!(lines(path, text), [0; 0], "{path}");
         }
-    }
-
-    #[test]
-    fn only_the_comment_in_the_bindings_is_exempt() {
-        let (path, text) = IN_BINDINGS[0];
-        assert_eq!(lines(path, &format!("/// {text}")), [0; 0]);
-        assert_eq!(lines("a.rs", &format!("/// {text}")), [1]);
-        assert_eq!(lines(path, "/// Who reads it."), [1]);
     }
 }

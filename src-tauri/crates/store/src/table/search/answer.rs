@@ -45,7 +45,7 @@ pub struct ChatHits {
 pub struct SearchHit {
     /// The message.
     pub message: MessageId,
-    /// Who wrote it.
+    /// Its author.
     pub role: Role,
     /// True if the snippet is from its thinking.
     pub in_thinking: bool,
