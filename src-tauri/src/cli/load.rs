@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use ::devices::{
-    Choice, CrashMarkers, DeviceRequest, Devices, OpenModel, OpenStep, VARIABLE, device_from_env,
+    Choice, CrashMarkers, DeviceRequest, Devices, OpenModel, Opening, VARIABLE, device_from_env,
 };
 use engine::{CpuLevel, Engine, LoadOptions, ModelFile};
 
@@ -104,8 +104,8 @@ pub fn open_file(
 ) -> Result<LoadedModel, engine::OpenError> {
     let mut bar = ProgressLine::new();
     let on_progress = &mut |step| match step {
-        OpenStep::Checking => tell_of_check(),
-        OpenStep::Loading(share) => bar.show("Loading the model", (share * 1000.0) as u64, 1000),
+        Opening::Checking => tell_of_check(),
+        Opening::Loading(share) => bar.show("Loading the model", (share * 1000.0) as u64, 1000),
     };
     let model = ::devices::open(devices.as_ref(), file, request, options, on_progress)?;
     bar.clear();

@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicBool;
 
 use chat::{Failure, FailureCode, ModelChoice, ModelInfo, Opening};
-use devices::{DeviceRequest, Devices, OpenModel, OpenStep};
+use devices::{DeviceRequest, Devices, OpenModel};
 use engine::{Conversation, Engine, ModelFile, Prompt};
 
 use super::kv_disk::KvModel;
@@ -65,12 +65,6 @@ impl OpenedModel {
             // A long context is for files of the user; with YaRN the bundled model answers worse.
             allow_yarn: *choice != ModelChoice::BundledModel,
             ..load_options(options)
-        };
-        let on_progress = &mut |step| {
-            on_progress(match step {
-                OpenStep::Checking => Opening::Checking,
-                OpenStep::Loading(done) => Opening::Loading(done),
-            });
         };
         let content = file.content_hash();
         let mut model = devices::open(devices, &file, &request, &load, on_progress)

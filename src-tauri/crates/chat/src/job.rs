@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-use inference::{Part, StopReason};
+use inference::{Opening, Part, StopReason};
 use store::ChatId;
 
 use crate::failure::Failure;
 use crate::fit::{Truncation, TurnRequest};
-use crate::model_host::{ModelChoice, ModelInfo, ModelOptions, Opening, PromptCounter};
+use crate::model_host::{ModelChoice, ModelInfo, ModelOptions, PromptCounter};
 use crate::reading::Reading;
 use crate::view::AnswerStats;
 

@@ -38,10 +38,10 @@ pub use context::ContextUsage;
 pub use failure::{Failure, FailureCode, nothing_imported};
 pub use handle::Chat;
 pub use importing::{ImportCounts, Importing};
-pub use inference::{EncodedMessage, KvType, Role, Sampling, SamplingDefaults};
+pub use inference::{EncodedMessage, KvType, Opening, Role, Sampling, SamplingDefaults};
 pub use limits::MAX_TEXT;
 pub use model_host::{
-    BUNDLED_MODEL, Device, ModelChoice, ModelHost, ModelInfo, ModelOptions, Opening, PromptCounter,
+    BUNDLED_MODEL, Device, ModelChoice, ModelHost, ModelInfo, ModelOptions, PromptCounter,
 };
 pub use preset::{Preset, PresetContent};
 pub use relocation::relocate;

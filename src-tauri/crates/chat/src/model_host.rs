@@ -5,23 +5,14 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use inference::{
-    Conversation, EncodedMessage, Event, Finished, GenerateParams, KvType, Prompt, PromptFrame,
-    SamplingDefaults, Signals, Turn,
+    Conversation, EncodedMessage, Event, Finished, GenerateParams, KvType, Opening, Prompt,
+    PromptFrame, SamplingDefaults, Signals, Turn,
 };
 use serde::{Deserialize, Serialize};
 use store::ChatId;
 
 use crate::failure::Failure;
 use crate::text;
-
-/// Progress of opening a model.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Opening {
-    /// The device is checked before it is used.
-    Checking,
-    /// Fraction loaded, 0 to 1.
-    Loading(f32),
-}
 
 /// A model, or a slot in which one can be opened. It lives on the model thread only.
 ///

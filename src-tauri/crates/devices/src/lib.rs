@@ -27,7 +27,7 @@ use std::time::Duration;
 use engine::{
     CpuLevel, Engine, GpuPlacement, LoadOptions, ModelFile, OpenError, Placement, machine,
 };
-pub use inference::{DeviceRequest, UnknownDevice};
+pub use inference::{DeviceRequest, Opening, UnknownDevice};
 use system::child::Child;
 
 use cache::{Disabled, GpuCache, GpuKey};
@@ -47,15 +47,6 @@ pub fn list_gpus(software: bool) -> Vec<Gpu> {
     gpu::list(software).into_iter().map(Gpu::from).collect()
 }
 
-/// Progress of opening a model.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum OpenStep {
-    /// A GPU is being checked.
-    Checking,
-    /// Fraction of the weights loaded, from 0 to 1.
-    Loading(f32),
-}
-
 /// Opens a model on the device that `request` and the verdicts on the GPUs select. Without `devices` no GPU is used on
 /// automatic, and a requested one is used unchecked.
 ///
@@ -66,11 +57,11 @@ pub fn open(
     file: &ModelFile,
     request: &DeviceRequest,
     options: &LoadOptions,
-    on_progress: &mut dyn FnMut(OpenStep),
+    on_progress: &mut dyn FnMut(Opening),
 ) -> Result<OpenModel, OpenError> {
     let choice = match devices {
         Some(devices) => devices.choose(request, file, options.threads, &mut || {
-            on_progress(OpenStep::Checking);
+            on_progress(Opening::Checking);
         }),
         None => Choice::unchecked(request, false),
     };
@@ -86,18 +77,18 @@ pub fn load(
     choice: Choice,
     file: &ModelFile,
     options: &LoadOptions,
-    on_progress: &mut dyn FnMut(OpenStep),
+    on_progress: &mut dyn FnMut(Opening),
 ) -> Result<OpenModel, OpenError> {
     let (level, ignored_level) = machine::cpu_level(options.cpu_level, CpuLevel::detect())?;
     let mut load_at = |placement| {
-        on_progress(OpenStep::Loading(0.0));
+        on_progress(Opening::Loading(0.0));
         let options = LoadOptions {
             placement,
             cpu_level: Some(level),
             ..options.clone()
         };
         Engine::load(file, &options, &mut |done| {
-            on_progress(OpenStep::Loading(done));
+            on_progress(Opening::Loading(done));
         })
     };
     let marker = crash_marker(devices, choice.gpu.as_ref());

@@ -1,4 +1,4 @@
-//! The device that settings, command line or environment request.
+//! The device that settings, command line or environment request, and the progress of opening a model on it.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,6 +13,15 @@ pub enum DeviceRequest {
     Cpu,
     /// A GPU through Vulkan or Metal: the one with this id, or the first usable one.
     Gpu(Option<String>),
+}
+
+/// Progress of opening a model.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Opening {
+    /// A GPU is checked before it is used.
+    Checking,
+    /// Fraction loaded, from 0 to 1.
+    Loading(f32),
 }
 
 /// Error of parsing a device.

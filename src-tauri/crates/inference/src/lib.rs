@@ -16,7 +16,7 @@ mod signals;
 
 pub use answer::{Event, Finished, Stats, StopReason, ThinkingCut};
 pub use conversation::{Conversation, Role, Turn};
-pub use device::{DeviceRequest, UnknownDevice};
+pub use device::{DeviceRequest, Opening, UnknownDevice};
 pub use frame::{EncodedMessage, MessageFrame, PromptFrame};
 pub use parameters::{
     MAX_TOKENS, MIN_P, MIN_TEMPERATURE, PARAMETERS, Parameter, REPEAT_PENALTY, SAMPLING_PARAMETERS,

@@ -3,8 +3,10 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use inference::Opening;
+
 use crate::failure::Failure;
-use crate::model_host::{BUNDLED_MODEL, ModelChoice, ModelInfo, Opening, PromptCounter};
+use crate::model_host::{BUNDLED_MODEL, ModelChoice, ModelInfo, PromptCounter};
 use crate::view::{ModelStatus, ModelView, UnopenedModel};
 
 pub(crate) struct ModelSlot {

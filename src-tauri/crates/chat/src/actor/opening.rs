@@ -2,11 +2,13 @@
 
 use std::time::Instant;
 
+use inference::Opening;
+
 use crate::actor::model_slot::{ModelSlot, OpenReason, OpenRequest};
 use crate::actor::state::{ChatActor, MODEL, MODEL_CONTENT};
 use crate::failure::Failure;
 use crate::job::Job;
-use crate::model_host::{ModelChoice, ModelInfo, Opening};
+use crate::model_host::{ModelChoice, ModelInfo};
 use crate::view::ChatEvent;
 
 impl ChatActor {
