@@ -24,7 +24,7 @@ pub fn any_device() -> Option<Wgpu> {
 
 /// The fault of a device.
 #[derive(Clone, Debug)]
-pub enum Fault {
+pub enum InjectedFault {
     /// It fails.
     Fails(GpuError),
     /// Its results are NaN.
@@ -43,14 +43,14 @@ pub enum Fault {
 #[derive(Clone)]
 pub struct Faulty {
     exec: Wgpu,
-    fault: Fault,
+    fault: InjectedFault,
     submits_left: Arc<AtomicUsize>,
     taken: Arc<AtomicU64>,
 }
 
 impl Faulty {
     /// The fault occurs at the n-th submit.
-    pub fn new(exec: Wgpu, submits_left: usize, fault: Fault) -> Faulty {
+    pub fn new(exec: Wgpu, submits_left: usize, fault: InjectedFault) -> Faulty {
         Faulty {
             exec,
             fault,
@@ -103,7 +103,10 @@ impl Executor for Faulty {
             subgroup: 32,
             paired: true,
         };
-        let claims = matches!(self.fault, Fault::NoMatrices | Fault::WrongMatrices);
+        let claims = matches!(
+            self.fault,
+            InjectedFault::NoMatrices | InjectedFault::WrongMatrices
+        );
         DeviceLimits {
             matrices: claims.then_some(claimed),
             ..self.exec.limits()
@@ -116,7 +119,7 @@ impl Executor for Faulty {
             bytes,
             of: Arc::clone(&self.taken),
         };
-        if let Fault::Small(most) = self.fault
+        if let InjectedFault::Small(most) = self.fault
             && taken > most
         {
             return Err(GpuError::OutOfMemory(format!("{bytes} bytes for {name}")));
@@ -138,7 +141,7 @@ impl Executor for Faulty {
     fn bind(&mut self, kernel: &Kernel, buffers: &[&Taken]) -> Result<Self::BoundKernel, GpuError> {
         let mut kernel = kernel.clone();
         if kernel.file == "mat_mul_coop" {
-            if !matches!(self.fault, Fault::WrongMatrices) {
+            if !matches!(self.fault, InjectedFault::WrongMatrices) {
                 return Err(GpuError::Refused("no cooperative matrices".to_owned()));
             }
             // A kernel that reads halves as floats, and writes a part of the result.
@@ -165,8 +168,8 @@ impl Executor for Faulty {
         self.submits_left
             .store(left.saturating_sub(1), Ordering::Relaxed);
         let done = match &self.fault {
-            Fault::Fails(failure) if self.shows() => return Err(failure.clone()),
-            Fault::SkipsWork if self.shows() => dispatches.len().saturating_sub(1),
+            InjectedFault::Fails(failure) if self.shows() => return Err(failure.clone()),
+            InjectedFault::SkipsWork if self.shows() => dispatches.len().saturating_sub(1),
             _ => dispatches.len(),
         };
         let reading = reading.map(|(buffer, bytes)| (&buffer.buffer, bytes));
@@ -182,7 +185,7 @@ impl Executor for Faulty {
 
     fn wait(&mut self, submission: Self::Submission) -> Result<Vec<u8>, GpuError> {
         let mut bytes = self.exec.wait(submission)?;
-        if matches!(self.fault, Fault::Nan) && self.shows() {
+        if matches!(self.fault, InjectedFault::Nan) && self.shows() {
             bytes.fill(0xff);
         }
         Ok(bytes)

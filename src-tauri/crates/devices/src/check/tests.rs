@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::*;
-use testing::faulty_gpu::{Fault as Injected, Faulty, device};
+use testing::faulty_gpu::{Faulty, InjectedFault, device};
 
 /// Predicate for the expected fault.
 type IsExpected<'a> = &'a dyn Fn(&Fault) -> bool;
@@ -40,12 +40,16 @@ fn a_gpu_that_is_wrong_fails_or_is_out_of_memory_does_not_pass() {
     let full = |fault: &Fault| matches!(fault, Fault::OutOfMemory(_));
     let cases: [(_, _, IsExpected<'_>); 6] = [
         // From the beginning, and only after the products, in the layers.
-        (Injected::SkipsWork, 1, &nan),
-        (Injected::SkipsWork, 30, &wrong),
-        (Injected::Nan, 1, &nan),
-        (Injected::Fails(GpuError::Lost("gone".into())), 30, &driver),
-        (Injected::Fails(GpuError::TimedOut(10)), 1, &driver),
-        (Injected::Small(1 << 20), 1, &full),
+        (InjectedFault::SkipsWork, 1, &nan),
+        (InjectedFault::SkipsWork, 30, &wrong),
+        (InjectedFault::Nan, 1, &nan),
+        (
+            InjectedFault::Fails(GpuError::Lost("gone".into())),
+            30,
+            &driver,
+        ),
+        (InjectedFault::Fails(GpuError::TimedOut(10)), 1, &driver),
+        (InjectedFault::Small(1 << 20), 1, &full),
     ];
     for (fault, from, is_expected) in cases {
         let faulty = Faulty::new(exec.clone(), from, fault.clone());
@@ -62,13 +66,13 @@ fn a_gpu_that_is_wrong_fails_or_is_out_of_memory_does_not_pass() {
 #[test]
 fn a_gpu_with_faulty_cooperative_matrices_is_used_without_them() {
     let Some(exec) = device() else { return };
-    let good = || Faulty::new(exec.clone(), 0, Injected::Small(u64::MAX));
+    let good = || Faulty::new(exec.clone(), 0, InjectedFault::Small(u64::MAX));
     let refuses = || Err(GpuError::Refused("not these".to_owned()));
     let driver = |fault: &Fault| matches!(fault, Fault::Driver(_));
     let wrong = |fault: &Fault| matches!(fault, Fault::Wrong { step, .. } | Fault::Nan { step } if step.ends_with("in matrices"));
     let cases: [(_, IsExpected<'_>); 3] = [
-        (Some(Injected::NoMatrices), &driver),
-        (Some(Injected::WrongMatrices), &wrong),
+        (Some(InjectedFault::NoMatrices), &driver),
+        (Some(InjectedFault::WrongMatrices), &wrong),
         // It does not even open with them.
         (None, &driver),
     ];

@@ -7,7 +7,7 @@ use super::*;
 use crate::context::kv_bytes_per_token;
 use crate::gguf::Gguf;
 use crate::model::evaluate::{Pass, Want};
-use testing::faulty_gpu::{Fault, Faulty, device};
+use testing::faulty_gpu::{Faulty, InjectedFault, device};
 
 fn tiny() -> (Gguf, Config) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/tiny-q4_k_m.gguf");
@@ -55,14 +55,14 @@ fn layers(found: &LoadedGpuModel) -> usize {
 #[test]
 fn a_fault_while_loading_is_a_fault_of_the_gpu() {
     let Some(exec) = device() else { return };
-    let lost = Fault::Fails(gpu::GpuError::Lost("gone".to_owned()));
+    let lost = InjectedFault::Fails(gpu::GpuError::Lost("gone".to_owned()));
     let why = placed(Faulty::new(exec, 0, lost), &LoadOptions::default());
     let why = why.err().expect("it is gone");
     assert!(why.is_fault() && why.to_string().contains("gone"), "{why}");
 }
 
 fn with_memory(exec: &gpu::Wgpu, bytes: u64) -> Faulty {
-    Faulty::new(exec.clone(), usize::MAX, Fault::Small(bytes))
+    Faulty::new(exec.clone(), usize::MAX, InjectedFault::Small(bytes))
 }
 
 /// Bytes of the angles of this number of positions.

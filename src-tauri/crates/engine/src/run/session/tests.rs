@@ -17,7 +17,7 @@ use crate::model::gpu::GpuModel;
 use crate::model::split::Split;
 use crate::model::weights;
 use crate::run::sampler::Sampler;
-use testing::faulty_gpu::{Fault, Faulty, any_device, device};
+use testing::faulty_gpu::{Faulty, InjectedFault, any_device, device};
 
 static NEVER: AtomicBool = AtomicBool::new(false);
 
@@ -421,8 +421,8 @@ fn a_gpu_that_fails_during_an_answer_fails_over_to_the_cpu() {
     for (index, submits_left) in [1, 3, 8, 11, 16].into_iter().enumerate() {
         for (lies, whole) in [(false, true), (true, true), (false, false), (true, false)] {
             let fault = match lies {
-                true => Fault::Nan,
-                false => Fault::Fails(failures[index % failures.len()].clone()),
+                true => InjectedFault::Nan,
+                false => InjectedFault::Fails(failures[index % failures.len()].clone()),
             };
             let failing = Faulty::new(exec.clone(), usize::MAX, fault);
             let device = failing.clone();
