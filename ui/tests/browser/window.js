@@ -90,8 +90,6 @@ export class Stand {
     const options = JSON.stringify({ now, ...rest });
     const page = this.#idle.get(options)?.pop() ?? (await this.#newPage(options));
     page.faults = [];
-    // The clock of a page that is used again has gone on.
-    if (now) await page.clock.setSystemTime(now);
     await page.setViewportSize({ width, height });
     const { port } = this.server.httpServer.address();
     const query = new URLSearchParams({
@@ -142,7 +140,7 @@ export async function shot(stand, name, { act, ...view }) {
   // Transitions are ended: on a busy machine they last longer than the wait.
   const picture = await page.screenshot({ caret: "hide", animations: "disabled" });
   if (page.faults.length > 0) throw new Error(`${name}: ${page.faults.join("\n")}`);
-  await stand.release(page);
+  await page.context().close();
   return picture;
 }
 
