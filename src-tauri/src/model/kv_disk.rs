@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use chat::ChatId;
+use chat::{ChatId, NEW_CHAT};
 use engine::KvBlocks;
 use kv_store::{BlockKey, KvBlockFolder, KvStore, KvStoreError};
 
@@ -44,7 +44,8 @@ impl KvDisk {
 
     /// Erases blocks that only other chats use.
     pub(super) fn retain(&mut self, chats: &[u64]) {
-        if let Err(error) = self.store.retain_chats(chats) {
+        let kept: Vec<u64> = chats.iter().copied().filter(|chat| keeps(*chat)).collect();
+        if let Err(error) = self.store.retain_chats(&kept) {
             tracing::warn!(%error, "some KV caches of deleted chats were not erased");
         }
     }
@@ -70,6 +71,13 @@ impl KvDisk {
         }
         written.is_ok()
     }
+}
+
+/// Returns whether blocks of a chat are stored: none of a temporary chat and of the drafts of a new one, not even a note
+/// that it begins like another one.
+fn keeps(label: u64) -> bool {
+    let chat = ChatId(label.cast_signed());
+    chat != NEW_CHAT && !chat.is_temporary()
 }
 
 /// Identity of a model's blocks.
@@ -110,10 +118,8 @@ impl KvBlocks for ModelBlocks<'_> {
         true
     }
 
-    /// Returns whether blocks of a chat are stored: none of a temporary chat, not even a note that it begins like
-    /// another one.
     fn keeps(&self, label: u64) -> bool {
-        !ChatId(label.cast_signed()).is_temporary()
+        keeps(label)
     }
 
     fn store(&mut self, label: u64, tokens: &[u32], block: &[u8]) -> bool {

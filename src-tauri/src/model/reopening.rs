@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
-use chat::{ChatId, KvType, ModelOptions};
+use chat::{ChatId, KvType, ModelOptions, NEW_CHAT};
 use engine::{Conversation, Role, Sampling, Turn};
 use tempfile::TempDir;
 
@@ -165,6 +165,29 @@ fn nothing_of_a_chat_that_was_deleted_is_kept() {
     let mut model = run(folder.path(), KvType::F16);
     answer(&mut model, &conversation(&[]));
     model.forget(&[CHAT]);
+    keep_all(&mut model);
+    assert_eq!(blocks(folder.path()), Vec::<PathBuf>::new());
+}
+
+#[test]
+fn a_draft_of_a_new_chat_keeps_nothing_of_a_chat_that_is_deleted() {
+    let folder = TempDir::new().expect("a folder");
+    let mut model = run(folder.path(), KvType::F16);
+    answer(&mut model, &conversation(&[]));
+    keep_all(&mut model);
+    assert!(!blocks(folder.path()).is_empty());
+    drop(model);
+    // The same text in a new chat, after a restart: it is on the disk already.
+    let mut model = run(folder.path(), KvType::F16);
+    let draft = model.prompt(&conversation(&[]), &NEVER).expect("a prompt");
+    let mut restored = 0;
+    model.resume(NEW_CHAT, &draft, &NEVER, &mut |tokens| restored = tokens);
+    assert!(restored > 0, "it is read from the disk");
+    model.read_ahead(NEW_CHAT, &draft, &NEVER);
+    keep_all(&mut model);
+    model.retain_chats(&[NEW_CHAT]);
+    assert_eq!(blocks(folder.path()), Vec::<PathBuf>::new());
+    // Nor is it written anew.
     keep_all(&mut model);
     assert_eq!(blocks(folder.path()), Vec::<PathBuf>::new());
 }

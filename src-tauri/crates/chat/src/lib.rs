@@ -41,7 +41,7 @@ pub use importing::{ImportCounts, Importing};
 pub use inference::{EncodedMessage, KvType, Opening, Role, Sampling, SamplingDefaults};
 pub use limits::MAX_TEXT;
 pub use model_host::{
-    BUNDLED_MODEL, Device, ModelChoice, ModelHost, ModelInfo, ModelOptions, PromptCounter,
+    BUNDLED_MODEL, Device, ModelChoice, ModelHost, ModelInfo, ModelOptions, NEW_CHAT, PromptCounter,
 };
 pub use preset::{Preset, PresetContent};
 pub use relocation::relocate;

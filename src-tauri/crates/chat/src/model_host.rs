@@ -14,6 +14,10 @@ use store::ChatId;
 use crate::failure::Failure;
 use crate::text;
 
+/// Placeholder for the chat that a first message will begin: SQLite counts from 1. It has drafts only, so nothing of it is
+/// kept on the disk.
+pub const NEW_CHAT: ChatId = ChatId(0);
+
 /// A model, or a slot in which one can be opened. It lives on the model thread only.
 ///
 /// A panic in any of these methods becomes a [`Failure`], after which the model is opened again.

@@ -3,10 +3,10 @@
 use store::ChatId;
 
 use super::state::{ChatActor, DraftAhead};
-use super::verbs::NEW_CHAT;
 use crate::failure::Failure;
 use crate::job::Job;
 use crate::limits::refuse_too_large;
+use crate::model_host::NEW_CHAT;
 
 impl ChatActor {
     /// Prefills the draft of a message, or without one the chat, as soon as the model is idle.

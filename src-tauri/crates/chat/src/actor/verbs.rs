@@ -19,9 +19,6 @@ const FOUND_CHATS: u32 = 300;
 /// Maximum messages of one chat that a search lists.
 const FOUND_IN_CHAT: u32 = 500;
 
-/// Placeholder for the chat that a first message will begin: SQLite counts from 1.
-pub(super) const NEW_CHAT: ChatId = ChatId(0);
-
 impl ChatActor {
     pub(crate) fn open_chat(&mut self, chat: ChatId) -> Result<ChatView, Failure> {
         let view = self.view(chat, None)?;
