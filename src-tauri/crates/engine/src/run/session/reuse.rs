@@ -111,6 +111,10 @@ impl Session {
         let Some(mut cache) = self.kv_cache().map(|kv| kv.prefix(start)) else {
             return;
         };
+        // After a failover the cache may hold less than the sequence.
+        if cache.len() != start {
+            return;
+        }
         blocks.load(whole, start, &mut |bytes| {
             if cancel.load(Ordering::Relaxed) {
                 return false;
