@@ -146,17 +146,15 @@ pub(super) fn tokens(seed: u32, count: u32) -> Vec<u32> {
         .collect()
 }
 
-fn read(session: &mut Session, prompt: &[u32]) -> (Vec<f32>, usize) {
+/// Returns the logits after `prompt`, and how much of it was in the cache.
+pub(super) fn read(session: &mut Session, prompt: &[u32]) -> (Vec<f32>, usize) {
     let mut cached = None;
     let pass = session.prefill(prompt, &NEVER, &mut |done| {
         cached.get_or_insert(done);
     });
     assert_eq!(pass.expect("no failure"), Pass::Complete);
     assert_eq!(session.tokens(), prompt);
-    (
-        session.logits(0).to_vec(),
-        cached.expect("progress was made"),
-    )
+    (session.logits(0).to_vec(), cached.expect("progress"))
 }
 
 #[track_caller]

@@ -11,7 +11,7 @@ use crate::gguf::Gguf;
 use crate::model::config::Config;
 use crate::model::forward::CpuModel;
 use crate::model::weights;
-use crate::run::session::tests::{ROUNDING, assert_close, tokens};
+use crate::run::session::tests::{ROUNDING, assert_close, read, tokens};
 
 mod reading_ahead;
 
@@ -91,17 +91,6 @@ impl Model {
         let model = CpuModel::new(config, cpu, weights, self.kv, self.chunk).expect("memory");
         Session::new(Box::new(model.with_block(BLOCK.min(self.chunk))))
     }
-}
-
-/// The logits after `prompt`, and how much of it was in the cache.
-fn read(session: &mut Session, prompt: &[u32]) -> (Vec<f32>, usize) {
-    let mut cached = None;
-    let pass = session.prefill(prompt, &NEVER, &mut |done| {
-        cached.get_or_insert(done);
-    });
-    assert_eq!(pass.expect("no failure"), Pass::Complete);
-    assert_eq!(session.tokens(), prompt);
-    (session.logits(0).to_vec(), cached.expect("progress"))
 }
 
 /// Runs a turn: a prompt, and an answer that is decoded.
