@@ -1,6 +1,6 @@
 // Tooltips: drawn by the page, so that they look like the rest and show keys.
 import assert from "node:assert/strict";
-import { button, chats, scenes, soon } from "./window.js";
+import { ask, button, chats, ENDLESS, log, scenes, soon } from "./window.js";
 
 const scene = scenes();
 
@@ -47,6 +47,51 @@ scene("a chat shows when it was used, and its title where that is cut", {}, asyn
       /^Borrow checker and the cache that outlives its owner\n.*\d\d:\d\d$/,
     ),
   );
+});
+
+scene("it stays while an answer grows, and goes with its control", {}, async (page) => {
+  await ask(page, ENDLESS);
+  await button(page, "Stop").hover();
+  await tip(page).waitFor();
+  const length = async () => (await log(page).innerText()).length;
+  const before = await length();
+  await soon(async () => assert.ok((await length()) > before + 400));
+  assert.ok(await isShown(page), "the view has followed the answer");
+  // Not by a press, which would hide it.
+  await page.evaluate(() => {
+    for (const chat of window.stage.library.chats.keys()) void window.stage.stop(chat);
+  });
+  await button(page, "Stop").waitFor({ state: "detached" });
+  // Send may have taken its place under the pointer.
+  await soon(async () => {
+    const isStops = (await isShown(page)) && /Stop/.test(await tip(page).innerText());
+    assert.equal(isStops, false);
+  });
+});
+
+scene("a name in parentheses is no key", {}, async (page) => {
+  await chats(page).getByText("Sourdough").click();
+  await page.setViewportSize({ width: 420, height: 720 });
+  await page.keyboard.press("F2");
+  await page.keyboard.press("Control+a");
+  await page.keyboard.type("A long list of what is to be done before the summer (a+a)");
+  await page.keyboard.press("Enter");
+  await page.getByRole("heading", { name: /summer/ }).hover();
+  await tip(page).waitFor();
+  assert.match(await tip(page).innerText(), /summer \(a\+a\)$/);
+  assert.equal(await tip(page).locator("kbd").count(), 0);
+});
+
+scene("a chat that has the focus shows and describes it, too", {}, async (page) => {
+  await chats(page).getByText("Borrow checker").click();
+  await page.mouse.move(700, 300);
+  const row = chats(page).getByRole("button", { name: /^Borrow checker/ });
+  await row.focus();
+  await page.keyboard.press("ArrowDown");
+  await page.keyboard.press("ArrowUp");
+  await tip(page).waitFor();
+  assert.equal(await row.getAttribute("aria-describedby"), await tip(page).getAttribute("id"));
+  assert.match(await tip(page).innerText(), /its owner\n.*\d\d:\d\d$/);
 });
 
 scene("it lies above a dialog, and nothing has a tooltip of the system", {}, async (page) => {
