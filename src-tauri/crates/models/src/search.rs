@@ -119,10 +119,10 @@ impl ModelSearch {
             let _ = folders.send(find());
         });
         drop(sender);
-        let folders = receiver.recv_timeout(self.limits.time).ok();
-        // The next search may begin at once, and would find this one unfinished.
+        let folders = receiver.recv_timeout(self.limits.time).ok()?;
+        // The thread ends: the next search may begin at once, and would find it unfinished.
         let _ = receiver.recv_timeout(self.limits.time);
-        folders
+        Some(folders)
     }
 
     /// Returns the model files below `folders` and the existing ones of `opened`, each once, in the order of places and
