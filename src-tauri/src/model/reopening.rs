@@ -187,7 +187,7 @@ fn a_draft_of_a_new_chat_keeps_nothing_of_a_chat_that_is_deleted() {
     keep_all(&mut model);
     model.retain_chats(&[NEW_CHAT]);
     assert_eq!(blocks(folder.path()), Vec::<PathBuf>::new());
-    // Nor is it written anew.
+    // Nor is it written again.
     keep_all(&mut model);
     assert_eq!(blocks(folder.path()), Vec::<PathBuf>::new());
 }
