@@ -19,6 +19,10 @@ export function menuForText(app: App, text: string): MenuItem[] {
   const shown = words.length > MOST_SHOWN ? `${words.slice(0, MOST_SHOWN).trimEnd()}…` : words;
   // The web view's own command also copies headings, lists and tables as rich text.
   const copy = { label: "Copy", run: () => void (document.execCommand("copy") || copyText(text)) };
-  const search = { label: `Search chats for “${shown}”`, run: () => app.searchFor(words) };
+  const run = (): void => {
+    app.search.ask(words);
+    app.search.focus();
+  };
+  const search = { label: `Search chats for “${shown}”`, run };
   return app.dialogOpen ? [copy] : [copy, search];
 }

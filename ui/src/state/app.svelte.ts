@@ -12,13 +12,14 @@ import type {
 import { Announcer } from "./announcer.svelte";
 import { Backups } from "./backups.svelte";
 import { Chats } from "./chats.svelte";
-import { ChatList, type ListView } from "./list.svelte";
+import { ChatList } from "./list.svelte";
 import { Folders } from "./folders.svelte";
 import { Composer } from "./composer.svelte";
 import { Context } from "./context.svelte";
 import { Conversation } from "./conversation.svelte";
 import { Help } from "./help.svelte";
 import { Find } from "./find.svelte";
+import { Layout } from "./layout.svelte";
 import { ContextMenu } from "./menu.svelte";
 import { Disk } from "./disk.svelte";
 import { endWords } from "./endings";
@@ -65,6 +66,7 @@ export class App {
   readonly notices = new Notices();
   readonly announcer = new Announcer();
   readonly menu = new ContextMenu();
+  readonly layout = new Layout();
   readonly chats: Chats;
   readonly folders: Folders;
   readonly list: ChatList;
@@ -87,10 +89,6 @@ export class App {
   readonly disk: Disk;
   readonly transfers: Transfers;
   readonly backups: Backups;
-  /** True if the window is too narrow for a permanent sidebar, which then opens as a drawer. */
-  narrow = $state(false);
-  #sidebarOpen = $state(true);
-  #drawerOpen = $state(false);
   /** Page of the settings that is shown, or null while they are closed. */
   settingsPage = $state<SettingsPage | null>(null);
   /** Address that the user asked to open and has yet to confirm. */
@@ -119,10 +117,10 @@ export class App {
     this.preferences = new Preferences(host, this.notices);
     this.presets = new Presets(host, this.notices, this.preferences, this.conversation);
     this.privacy = new Privacy(host, this.notices);
-    this.composer = new Composer(host, this.notices);
+    this.composer = new Composer(host, this.notices, this.layout);
     this.context = new Context(host, this.conversation, this.model);
     this.queue = new Queue(host, this.notices);
-    this.search = new Search(host, this.notices);
+    this.search = new Search(host, this.notices, this.layout);
     this.palette = new Palette(host, this.chats, this.conversation);
     this.slash = new Slash(this.composer, this.models, this.notices);
     this.sending = new Sending(host, this, () => this.thinking);
@@ -141,8 +139,6 @@ export class App {
     this.notices.onfail = (error) => this.disk.report(error);
     this.palette.onopen = (chat, message, query) => void this.openChat(chat, message, query);
     this.slash.onsend = () => void this.sending.send();
-    // The box must not have the focus while the drawer covers it.
-    this.composer.onfocus = () => (this.#drawerOpen = false);
   }
 
   /** Open chat. A chat of the bin is read-only. */
@@ -176,7 +172,6 @@ export class App {
   readonly offersModel = $derived.by(
     () => (this.model.known?.bundledModel ?? true) && this.conversation.chat === null,
   );
-  readonly sidebarShown = $derived.by(() => (this.narrow ? this.#drawerOpen : this.#sidebarOpen));
   readonly dialogOpen = $derived.by(
     () =>
       this.settingsPage !== null ||
@@ -290,18 +285,6 @@ export class App {
     if (view && visit.lasts) await this.openChat(view.chat.id);
   }
 
-  /** Creates a folder and edits its name in the list. */
-  async newFolder(): Promise<void> {
-    this.#showSidebar(true);
-    await this.list.newFolder();
-  }
-
-  async showList(view: ListView): Promise<void> {
-    this.#showSidebar(true);
-    this.search.ask("");
-    await this.list.show(view);
-  }
-
   /** Saves a temporary chat, which gets a new id. */
   async keepChat(chat: ChatSummary): Promise<void> {
     this.#keeping.add(chat.id);
@@ -344,31 +327,6 @@ export class App {
   openModelSettings(): void {
     this.models.close();
     this.settingsPage = "Model";
-  }
-
-  toggleSidebar(): void {
-    this.#showSidebar(!this.sidebarShown);
-  }
-
-  searchChats(): void {
-    this.#showSidebar(true);
-    this.search.focus();
-  }
-
-  findInChat(): void {
-    this.#drawerOpen = false;
-    this.find.open();
-  }
-
-  /** Searches all chats for selected text. */
-  searchFor(words: string): void {
-    this.search.ask(words);
-    this.searchChats();
-  }
-
-  #showSidebar(shown: boolean): void {
-    if (this.narrow) this.#drawerOpen = shown;
-    else this.#sidebarOpen = shown;
   }
 
   openNeighbour(step: 1 | -1): void {

@@ -304,16 +304,6 @@ test("a hit of a search is the open one for as long as its chat is", async () =>
   expect(app.search.opened).toBe(null);
 });
 
-test("the sidebar of a wide window stays as it was while the window is narrow", async () => {
-  const { app } = await start();
-  app.toggleSidebar();
-  app.narrow = true;
-  app.toggleSidebar();
-  expect(app.sidebarShown).toBe(true);
-  app.narrow = false;
-  expect(app.sidebarShown).toBe(false);
-});
-
 test("what is typed in another chat while a message makes a new one stays in that chat", async () => {
   const { app, host } = await start();
   const [first] = await openFirst(app);
@@ -326,19 +316,6 @@ test("what is typed in another chat while a message makes a new one stays in tha
   await vi.advanceTimersByTimeAsync(1000);
   const drafts = host.calls.filter(([verb]) => verb === "saveDraft");
   expect(drafts.at(-1)).toEqual(["saveDraft", first, "for the first chat"]);
-});
-
-test("in a narrow window the sidebar opens for a moment, and closes when the cursor goes to the box", async () => {
-  const { app } = await start();
-  expect(app.sidebarShown).toBe(true);
-  app.narrow = true;
-  expect(app.sidebarShown).toBe(false);
-  app.toggleSidebar();
-  expect(app.sidebarShown).toBe(true);
-  app.newChat();
-  expect(app.sidebarShown).toBe(false);
-  app.narrow = false;
-  expect(app.sidebarShown).toBe(true);
 });
 
 test("a model that cannot think is not asked to", async () => {
@@ -373,13 +350,6 @@ test("the thinking switch follows a chat's last answer", async () => {
   await app.openChat(first);
   expect(app.composer.thinking).toBe(false);
   expect(sends(host)).toHaveLength(1);
-});
-
-test("searching brings the sidebar back", async () => {
-  const { app } = await start();
-  app.toggleSidebar();
-  app.searchChats();
-  expect(app.sidebarShown).toBe(true);
 });
 
 test("deleting another chat leaves the open one", async () => {

@@ -1,6 +1,7 @@
 import type { SlashName } from "../host/slash";
 import { copyText } from "../parts/clipboard";
 import type { App } from "./app.svelte";
+import type { ListView } from "./list.svelte";
 import { settingsPages } from "./settings-pages";
 import { showStatus } from "./status";
 
@@ -68,7 +69,10 @@ export const commands: readonly Command[] = [
   {
     name: "New folder",
     keywords: "group create",
-    run: (app) => app.newFolder(),
+    run: ({ layout, list }) => {
+      layout.showSidebar();
+      return list.newFolder();
+    },
   },
   {
     name: "Search chats, messages and commands",
@@ -82,14 +86,17 @@ export const commands: readonly Command[] = [
     name: "Search in the sidebar",
     keywords: "filter list chats find",
     keys: "Ctrl+Shift+F",
-    run: (app) => app.searchChats(),
+    run: ({ search }) => search.focus(),
     reserved: true,
   },
   {
     name: "Find in this chat",
     keywords: "search",
     keys: "Ctrl+F",
-    run: (app) => app.findInChat(),
+    run: ({ layout, find }) => {
+      layout.closeDrawer();
+      find.open();
+    },
     when: hasMessages,
     reserved: true,
   },
@@ -130,7 +137,7 @@ export const commands: readonly Command[] = [
     name: "Show or hide the sidebar",
     keywords: "chats list panel",
     keys: "Ctrl+B",
-    run: (app) => app.toggleSidebar(),
+    run: ({ layout }) => layout.toggleSidebar(),
   },
   {
     name: "Models",
@@ -338,12 +345,12 @@ export const commands: readonly Command[] = [
   {
     name: "Archived chats",
     keywords: "hidden old",
-    run: (app) => app.showList("archive"),
+    run: (app) => showList(app, "archive"),
   },
   {
     name: "Bin",
     keywords: "deleted trash restore",
-    run: (app) => app.showList("bin"),
+    run: (app) => showList(app, "bin"),
   },
   {
     name: "Status: model, device and context",
@@ -444,6 +451,13 @@ function writeAgain(
     return undefined;
   }
   return conversation.regenerate(answer, way === "" ? thinking : way === "thinking");
+}
+
+/** Shows a view of the list in the sidebar, in place of search results. */
+function showList({ layout, search, list }: App, view: ListView): Promise<void> {
+  layout.showSidebar();
+  search.ask("");
+  return list.show(view);
 }
 
 const canRun = ({ when }: Command, app: App): boolean => when?.(app, false) ?? true;

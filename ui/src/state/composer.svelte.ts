@@ -1,4 +1,5 @@
 import type { ChatSummary, Host } from "../host/host";
+import type { Layout } from "./layout.svelte";
 import type { Notices } from "./notices.svelte";
 import { Sequence } from "./sequence";
 
@@ -44,8 +45,6 @@ export class Composer {
   thinking = $state(true);
   /** Counts requests to focus the box. */
   focusRequests = $state(0);
-  /** Runs before the box gets the focus. */
-  onfocus: () => void = () => undefined;
   #chat: number | null = null;
   #saved = "";
   #timer: ReturnType<typeof setTimeout> | undefined;
@@ -59,6 +58,7 @@ export class Composer {
   constructor(
     private readonly host: Host,
     private readonly notices: Notices,
+    private readonly layout: Layout,
   ) {}
 
   readonly empty = $derived(this.text.trim() === "" && this.pastes.length === 0);
@@ -173,7 +173,8 @@ export class Composer {
   }
 
   focus(): void {
-    this.onfocus();
+    // The box must not have the focus while the drawer covers it.
+    this.layout.closeDrawer();
     this.focusRequests += 1;
   }
 

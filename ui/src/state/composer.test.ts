@@ -1,18 +1,22 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { FakeHost } from "../host/fake/fake";
 import { Composer, whole } from "./composer.svelte";
+import { Layout } from "./layout.svelte";
 import { Notices } from "./notices.svelte";
 import { start } from "./started.fixture";
 
 beforeEach(() => vi.useFakeTimers());
 afterEach(() => vi.useRealTimers());
 
-function stage(): { composer: Composer; drafts: () => unknown[]; host: FakeHost } {
+type Stage = { composer: Composer; drafts: () => unknown[]; host: FakeHost; layout: Layout };
+
+function stage(): Stage {
   const host = new FakeHost();
-  const composer = new Composer(host, new Notices());
+  const layout = new Layout();
+  const composer = new Composer(host, new Notices(), layout);
   composer.start({ text: "", pastes: [] });
   const drafts = (): unknown[] => host.calls.filter(([verb]) => verb === "saveDraft");
-  return { composer, drafts, host };
+  return { composer, drafts, host, layout };
 }
 
 test("a draft is saved after a pause, once", async () => {
@@ -295,4 +299,15 @@ test("a message is sent after its draft was saved", async () => {
   await sent;
   const verbs = host.calls.map(([verb]) => verb).filter((verb) => /^(saveDraft|send)$/u.test(verb));
   expect(verbs).toEqual(["saveDraft", "send"]);
+});
+
+test("the box gets the focus only once no drawer covers it", () => {
+  const { composer, layout } = stage();
+  layout.narrow = true;
+  layout.showSidebar();
+  composer.focus();
+  expect([layout.drawerShown, composer.focusRequests]).toEqual([false, 1]);
+  layout.narrow = false;
+  composer.focus();
+  expect(layout.sidebarShown).toBe(true);
 });

@@ -235,7 +235,7 @@ test("a chat of the bin is not gone on with, nor summed up", async () => {
     app.palette.commands().some(({ name }) => name === "Start a new chat with a summary");
   expect(offered()).toBe(true);
   await app.removeChat(chat);
-  await app.showList("bin");
+  await app.list.show("bin");
   await app.openChat(chat.id);
   expect(app.readOnly).toBe(true);
   expect(offered()).toBe(false);

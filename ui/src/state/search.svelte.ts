@@ -1,5 +1,6 @@
 import type { Host, SearchAnswer } from "../host/host";
 import { hitGroup, noteOn } from "./hits";
+import type { Layout } from "./layout.svelte";
 import type { Notices } from "./notices.svelte";
 
 const PAUSE_MS = 80;
@@ -20,6 +21,7 @@ export class Search {
   constructor(
     private readonly host: Host,
     private readonly notices: Notices,
+    private readonly layout: Layout,
   ) {}
 
   readonly active = $derived(this.query.trim() !== "");
@@ -37,6 +39,7 @@ export class Search {
   }
 
   focus(): void {
+    this.layout.showSidebar();
     this.focusRequested = true;
   }
 

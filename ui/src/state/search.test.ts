@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { FakeHost } from "../host/fake/fake";
+import { Layout } from "./layout.svelte";
 import { Notices } from "./notices.svelte";
 import { Search } from "./search.svelte";
 
@@ -26,7 +27,7 @@ test("all that was found in a chat is listed when it is asked for", async () => 
   host.search = () => Promise.resolve({ chats, more: true, indexing: false });
   host.searchChat = (query, id) =>
     Promise.resolve(query === "bird" && id === 2 ? [hit(3), hit(4)] : []);
-  const search = new Search(host, new Notices());
+  const search = new Search(host, new Notices(), new Layout());
   search.ask("bird");
   await vi.advanceTimersByTimeAsync(100);
   expect(search.groups.map(({ more }) => more)).toEqual([1, 1]);
@@ -41,14 +42,14 @@ test("all that was found in a chat is listed when it is asked for", async () => 
 test("a search begins after a pause, once", async () => {
   const host = new FakeHost();
   const ask = vi.spyOn(host, "search");
-  const search = new Search(host, new Notices());
+  const search = new Search(host, new Notices(), new Layout());
   for (const query of ["b", "bi", "bird"]) search.ask(query);
   await vi.advanceTimersByTimeAsync(100);
   expect(ask.mock.calls).toEqual([["bird"]]);
 });
 
 test("a cleared search forgets its answer, so that the same words are not said to be nowhere", async () => {
-  const search = new Search(new FakeHost(), new Notices());
+  const search = new Search(new FakeHost(), new Notices(), new Layout());
   search.ask("bird");
   await vi.advanceTimersByTimeAsync(100);
   expect(search.groups.length).toBeGreaterThan(0);
@@ -58,4 +59,12 @@ test("a cleared search forgets its answer, so that the same words are not said t
   expect(search.answered).not.toBe("bird");
   await vi.advanceTimersByTimeAsync(100);
   expect(search.answered).toBe("bird");
+});
+
+test("searching brings the sidebar back", () => {
+  const layout = new Layout();
+  const search = new Search(new FakeHost(), new Notices(), layout);
+  layout.toggleSidebar();
+  search.focus();
+  expect([layout.sidebarShown, search.focusRequested]).toEqual([true, true]);
 });

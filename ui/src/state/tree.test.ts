@@ -140,7 +140,7 @@ test("a deleted message is listed in the bin, and comes back from there", async 
   const answer = await asked(app);
   const { chat } = app.conversation;
   await app.deleteMessage(answer);
-  await app.showList("bin");
+  await app.list.show("bin");
   expect(app.list.deletedMessages).toMatchObject([
     { id: answer.id, chat, title: "Tell me a story", text: answer.text.slice(0, 200) },
   ]);
