@@ -294,7 +294,13 @@ export const groups: Record<SettingsPage, Group[]> = {
           control: {
             kind: "select",
             wide: true,
-            also: { label: "Manage presets…", run: (app) => app.managePresets() },
+            also: {
+              label: "Manage presets…",
+              run: ({ dialogs, presets }) => {
+                dialogs.settingsPage = null;
+                presets.manage();
+              },
+            },
             options: ({ presets }) => [
               [null, "No preset"],
               ...presets.list.map(({ id, name }): Option => [id, name]),

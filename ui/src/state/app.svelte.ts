@@ -21,6 +21,7 @@ import { Help } from "./help.svelte";
 import { Find } from "./find.svelte";
 import { Layout } from "./layout.svelte";
 import { ContextMenu } from "./menu.svelte";
+import { Dialogs } from "./dialogs.svelte";
 import { Disk } from "./disk.svelte";
 import { endWords } from "./endings";
 import type { Entry } from "./entry.svelte";
@@ -36,11 +37,8 @@ import { Queue } from "./queue.svelte";
 import { rereadBy, rereadWhole, type Reread } from "./reread";
 import { Search } from "./search.svelte";
 import { Sending } from "./sending";
-import type { SettingsPage } from "./settings-pages";
 import { Slash } from "./slash.svelte";
 import { Transfers } from "./transfers.svelte";
-
-export type ShownPaste = { name: string; text: string; remove: () => void };
 
 /** Time that the first screen waits for the list of models. */
 const LIST_WITHIN_MS = 150;
@@ -67,6 +65,7 @@ export class App {
   readonly announcer = new Announcer();
   readonly menu = new ContextMenu();
   readonly layout = new Layout();
+  readonly dialogs: Dialogs;
   readonly chats: Chats;
   readonly folders: Folders;
   readonly list: ChatList;
@@ -89,12 +88,6 @@ export class App {
   readonly disk: Disk;
   readonly transfers: Transfers;
   readonly backups: Backups;
-  /** Page of the settings that is shown, or null while they are closed. */
-  settingsPage = $state<SettingsPage | null>(null);
-  /** Address that the user asked to open and has yet to confirm. */
-  link = $state<string | null>(null);
-  /** Pasted text that is being viewed, and how to remove it. */
-  shownPaste = $state.raw<ShownPaste | null>(null);
   /** Chat whose title is being edited in the header. */
   #renamed = $state<number | null>(null);
   #firstStart = $state(false);
@@ -105,6 +98,7 @@ export class App {
   about = $state.raw<About>({ version: "", dataFolder: "", dataFolderFixed: null, logFile: "" });
 
   constructor(private readonly host: Host) {
+    this.dialogs = new Dialogs(host, this.notices);
     this.chats = new Chats(host, this.notices);
     this.folders = new Folders(host, this.notices);
     this.list = new ChatList(host, this.notices, this.chats, this.folders);
@@ -129,11 +123,14 @@ export class App {
       this.queue.resave();
       this.preferences.resave();
     });
-    this.transfers = new Transfers(host, this.notices);
+    this.transfers = new Transfers(
+      host,
+      this.notices,
+      this.chats,
+      this.dialogs,
+      (chat) => void this.openChat(chat),
+    );
     this.backups = new Backups(host, this.notices, beginAgain);
-    this.transfers.listed = () => this.chats.listed.map(({ id }) => id);
-    this.transfers.open = (chat) => void this.openChat(chat);
-    this.transfers.onbegin = () => (this.settingsPage = null);
     this.notices.undo = () => void this.undo();
     this.notices.redo = () => void this.redo();
     this.notices.onfail = (error) => this.disk.report(error);
@@ -174,15 +171,13 @@ export class App {
   );
   readonly dialogOpen = $derived.by(
     () =>
-      this.settingsPage !== null ||
+      this.dialogs.open ||
       this.palette.shown ||
       this.models.shown ||
       this.help.shown ||
       this.presets.shown ||
       this.list.question !== null ||
-      this.transfers.exporting !== null ||
-      this.link !== null ||
-      this.shownPaste !== null,
+      this.transfers.exporting !== null,
   );
 
   /** Loads the host's state, then follows its events. */
@@ -309,24 +304,6 @@ export class App {
     await this.presets.choose(preset);
     if (!visit.lasts) return;
     this.composer.thinking = this.presets.current?.thinking ?? this.composer.thinking;
-  }
-
-  /** Shows the presets page with one preset selected. */
-  managePresets(preset = this.presets.chosen.preset): void {
-    this.settingsPage = null;
-    const { list } = this.presets;
-    this.presets.selected = (this.presets.find(preset) ?? list[0])?.id ?? null;
-    this.presets.shown = true;
-  }
-
-  async showDataFolder(): Promise<void> {
-    await this.notices.guard(this.host.showDataFolder());
-  }
-
-  /** Goes from the models page to the model settings. */
-  openModelSettings(): void {
-    this.models.close();
-    this.settingsPage = "Model";
   }
 
   openNeighbour(step: 1 | -1): void {
@@ -467,12 +444,6 @@ export class App {
   /** Saves debounced changes now, because the window is closing. */
   flush(): void {
     void this.#settle();
-  }
-
-  async openLink(): Promise<void> {
-    const url = this.link;
-    this.link = null;
-    if (url !== null) await this.notices.guard(this.host.openLink(url));
   }
 
   #receive(event: HostEvent): void {

@@ -430,15 +430,6 @@ test("settings change at once and are saved once", async () => {
   });
 });
 
-test("an address is opened only once it was confirmed", async () => {
-  const { app, host } = await start();
-  app.link = "https://a.example/";
-  expect(host.calls).toEqual([]);
-  await app.openLink();
-  expect(host.calls).toEqual([["openLink", "https://a.example/"]]);
-  expect(app.link).toBeNull();
-});
-
 test("that no copy of the chats was made stays on the screen until it is read", async () => {
   const { app, host } = await start();
   const message = "The file with your chats is damaged.";

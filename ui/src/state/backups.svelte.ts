@@ -69,6 +69,10 @@ export class Backups {
     });
   }
 
+  async showDataFolder(): Promise<void> {
+    await this.notices.guard(this.host.showDataFolder());
+  }
+
   async #act(busy: string, act: () => Promise<void>): Promise<void> {
     if (this.busy !== "") return;
     this.busy = busy;

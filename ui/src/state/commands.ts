@@ -149,7 +149,7 @@ export const commands: readonly Command[] = [
       else if (app.models.shown) app.models.close();
       else app.models.show();
     },
-    inDialogs: (app) => app.models.shown && app.link === null,
+    inDialogs: (app) => app.models.shown && app.dialogs.link === null,
   },
   {
     name: "Preset and instructions of this chat",
@@ -160,14 +160,14 @@ export const commands: readonly Command[] = [
   {
     name: "Manage presets",
     keywords: "instructions persona import export",
-    run: (app) => app.managePresets(),
+    run: ({ presets }) => presets.manage(),
   },
   {
     name: "Settings",
     keywords: "preferences options",
     keys: "Ctrl+,",
     slash: "settings",
-    run: (app) => (app.settingsPage = "General"),
+    run: (app) => (app.dialogs.settingsPage = "General"),
   },
   {
     name: "Previous chat",
@@ -299,7 +299,7 @@ export const commands: readonly Command[] = [
     name: "Back up now",
     keywords: "copy save backup",
     run: (app) => {
-      app.settingsPage = "Chats and data";
+      app.dialogs.settingsPage = "Chats and data";
       return app.backups.backUp();
     },
     when: (app) => app.chats.listed.length > 0,
@@ -427,14 +427,14 @@ export const commands: readonly Command[] = [
     keywords: "help shortcuts keyboard list",
     keys: "Ctrl+Slash",
     slash: "help",
-    run: (app) => (app.settingsPage = "Keyboard"),
+    run: (app) => (app.dialogs.settingsPage = "Keyboard"),
   },
   ...settingsPages
     .filter((page) => page !== "General" && page !== "Keyboard")
     .map((page): Command => ({
       name: `Settings: ${page}`,
       keywords: "preferences options",
-      run: (app) => (app.settingsPage = page),
+      run: (app) => (app.dialogs.settingsPage = page),
     })),
 ];
 

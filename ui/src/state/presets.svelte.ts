@@ -72,6 +72,12 @@ export class Presets {
     return this.list.find(({ id }) => id === preset) ?? null;
   }
 
+  /** Opens the presets page at the preset of the open chat. */
+  manage(): void {
+    this.selected = (this.current ?? this.list[0])?.id ?? null;
+    this.shown = true;
+  }
+
   receive(chat: number | null, preset: ChatPreset | null): void {
     if (chat === null) this.newChat = preset;
     else if (chat === this.conversation.chat) this.conversation.preset = preset;

@@ -100,7 +100,7 @@ test("a preset that is deleted leaves its chats on the settings until it is back
   await app.openChat(app.chats.list[0]?.id ?? 0);
   const preset = must(app.presets.find(coder(app)));
   await app.choosePreset(preset.id);
-  app.managePresets();
+  app.presets.manage();
   expect(app.presets.selected).toBe(preset.id);
   await app.presets.remove(preset);
   expect([app.presets.name, app.presets.selected]).toEqual(["No preset", expect.any(Number)]);

@@ -48,10 +48,10 @@ test("keys that mark text do so in a text", () => {
 });
 
 test("nothing is reached past an open dialog", () => {
-  app.settingsPage = "General";
+  app.dialogs.settingsPage = "General";
   expect(press("n", ["ctrl"])).toBeUndefined();
   expect(press("+", ["ctrl"])).toBe("Zoom in");
-  app.settingsPage = null;
+  app.dialogs.settingsPage = null;
 });
 
 test("the keys of the models page close it, too, but not from under another dialog", () => {
@@ -59,13 +59,13 @@ test("the keys of the models page close it, too, but not from under another dial
   app.models.shown = true;
   expect(press(keys, [...held])).toBe("Models");
   expect(press("n", ["ctrl"])).toBeUndefined();
-  app.link = "https://example.org";
+  app.dialogs.link = "https://example.org";
   expect(press(keys, [...held])).toBeUndefined();
   app.models.shown = false;
-  app.link = null;
-  app.settingsPage = "General";
+  app.dialogs.link = null;
+  app.dialogs.settingsPage = "General";
   expect(press(keys, [...held])).toBeUndefined();
-  app.settingsPage = null;
+  app.dialogs.settingsPage = null;
 });
 
 test("no two shortcuts have the same keys", () => {

@@ -1,5 +1,7 @@
 import type { Format, Host, ChatTransfer } from "../host/host";
 import { chatCount } from "../text/figures";
+import type { Chats } from "./chats.svelte";
+import type { Dialogs } from "./dialogs.svelte";
 import type { Notices } from "./notices.svelte";
 
 /** Chats to export, or null for all. `name`: suggested file name. */
@@ -29,18 +31,13 @@ export class Transfers {
   #prints = 0;
   /** Chats that existed before an import. */
   #before = new Set<number>();
-  /** Listed chats, newest first, and how to open one. */
-  listed: () => number[] = () => [];
-  open: (chat: number) => void = () => undefined;
-  /**
-   * Runs when a transfer begins: its progress, and the button that cancels it, are in the main
-   * window.
-   */
-  onbegin: () => void = () => undefined;
 
   constructor(
     private readonly host: Host,
     private readonly notices: Notices,
+    private readonly chats: Chats,
+    private readonly dialogs: Dialogs,
+    private readonly open: (chat: number) => void,
   ) {}
 
   /** Opens the export dialog for these chats, or for all if null. */
@@ -99,6 +96,11 @@ export class Transfers {
     return { label: "Show in folder", run };
   }
 
+  /** Listed chats, newest first. */
+  #listed(): number[] {
+    return this.chats.listed.map(({ id }) => id);
+  }
+
   receive({ kind, state }: ChatTransfer): void {
     if (state.name === "refused") {
       // The running transfer continues.
@@ -106,8 +108,9 @@ export class Transfers {
       return;
     }
     if (state.name === "running" && this.running === null) {
-      this.#before = new Set(this.listed());
-      this.onbegin();
+      this.#before = new Set(this.#listed());
+      // The progress, and the button that cancels it, are in the main window.
+      this.dialogs.settingsPage = null;
     }
     this.running = state.name === "running" ? { kind, done: state.done } : null;
     if (!this.running) this.cancelling = false;
@@ -123,7 +126,7 @@ export class Transfers {
       case "imported": {
         // Omissions are reported in further sentences.
         const isReport = state.message.includes(". ");
-        const first = this.listed().find((chat) => !this.#before.has(chat));
+        const first = this.#listed().find((chat) => !this.#before.has(chat));
         const look =
           first === undefined ? undefined : { label: "Show", run: () => this.open(first) };
         if (state.added) this.notices.changed(state.message, "", isReport, look);

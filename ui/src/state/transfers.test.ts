@@ -1,32 +1,47 @@
 import { describe, expect, it, vi } from "vitest";
 import { FakeHost } from "../host/fake/fake";
+import { Chats } from "./chats.svelte";
+import { Dialogs } from "./dialogs.svelte";
 import { Notices } from "./notices.svelte";
+import { chat } from "./rows.fixture";
 import { Transfers } from "./transfers.svelte";
 
-function started(): { host: FakeHost; notices: Notices; transfers: Transfers; undone: number[] } {
+type Started = {
+  host: FakeHost;
+  notices: Notices;
+  chats: Chats;
+  dialogs: Dialogs;
+  transfers: Transfers;
+  opened: number[];
+  undone: number[];
+};
+
+function started(): Started {
   const host = new FakeHost();
   const notices = new Notices();
   const undone: number[] = [];
   notices.undo = () => undone.push(1);
-  const transfers = new Transfers(host, notices);
+  const chats = new Chats(host, notices);
+  const dialogs = new Dialogs(host, notices);
+  const opened: number[] = [];
+  const transfers = new Transfers(host, notices, chats, dialogs, (id) => opened.push(id));
   void host.subscribe((event) => {
     if (event.type === "transfer") transfers.receive(event.transfer);
   });
-  return { host, notices, transfers, undone };
+  return { host, notices, chats, dialogs, transfers, opened, undone };
 }
 
 describe("an export", () => {
   it("asks first, and says where the file is", async () => {
-    const { host, notices, transfers } = started();
+    const { host, notices, dialogs, transfers } = started();
     transfers.exportChats([3]);
     expect(transfers.exporting).toEqual({ chats: [3], name: null });
     transfers.format = "html";
     transfers.thinking = false;
-    let begun = 0;
-    transfers.onbegin = () => begun++;
+    dialogs.settingsPage = "Chats and data";
     await transfers.export();
     host.endTransfer({ name: "running", done: 0 });
-    expect(begun).toBe(1);
+    expect(dialogs.settingsPage, "its progress is behind them").toBeNull();
     expect(host.calls).toContainEqual([
       "exportChats",
       { chats: [3], name: null, format: "html", thinking: false },
@@ -112,13 +127,10 @@ describe("an import", () => {
   });
 
   it("leads to the first chat that it has brought", async () => {
-    const { host, notices, transfers } = started();
-    let listed = [2, 1];
-    const opened: number[] = [];
-    transfers.listed = () => listed;
-    transfers.open = (chat) => opened.push(chat);
+    const { host, notices, chats, transfers, opened } = started();
+    chats.take([chat(2, 40), chat(1, 10)]);
     await transfers.import();
-    listed = [2, 4, 3, 1];
+    chats.put(chat(4, 30), chat(3, 20));
     host.endTransfer({ name: "imported", message: "Imported 2 chats.", added: true });
     notices.list[0]?.look?.run();
     expect(opened).toEqual([4]);
