@@ -20,7 +20,7 @@ export function messageMenu(app: App, entry: Entry): MenuItem[][] {
   ];
   /** True after an edit of the question, or if its answer was deleted. */
   const hasNoAnswer = !isAnswer && conversation.last === entry;
-  const answer = (): void => void conversation.regenerate(entry, app.thinking);
+  const answer = (): void => void conversation.regenerate(entry, app.thinking.on);
   const goOn: MenuItem[] = [
     ...(hasNoAnswer ? [{ label: "Answer", disabled, run: answer }] : []),
     { label: "New chat from here", disabled, run: () => void app.fork(entry) },
@@ -44,7 +44,7 @@ export function messageMenu(app: App, entry: Entry): MenuItem[][] {
 
 /** Options for a new answer. */
 export function regenerateMenu(app: App, entry: Entry): MenuItem[] {
-  const { conversation, thinking, mayThink } = app;
+  const { conversation, thinking } = app;
   const disabled = conversation.writing || app.readOnly;
   const item = (label: string, run: () => Promise<boolean>): MenuItem => ({
     label,
@@ -53,12 +53,12 @@ export function regenerateMenu(app: App, entry: Entry): MenuItem[] {
   });
   return [
     {
-      ...item("Regenerate", () => conversation.regenerate(entry, thinking)),
+      ...item("Regenerate", () => conversation.regenerate(entry, thinking.on)),
       ...(conversation.lastAnswer === entry && { keys: "Ctrl+R" }),
     },
-    item("Shorter", () => conversation.regenerate(entry, thinking, "shorter")),
-    item("Longer", () => conversation.regenerate(entry, thinking, "longer")),
-    ...(mayThink
+    item("Shorter", () => conversation.regenerate(entry, thinking.on, "shorter")),
+    item("Longer", () => conversation.regenerate(entry, thinking.on, "longer")),
+    ...(thinking.possible
       ? [
           item("Without thinking", () => conversation.regenerate(entry, false)),
           item("With thinking", () => conversation.regenerate(entry, true)),

@@ -312,7 +312,7 @@ export const groups: Record<SettingsPage, Group[]> = {
           hint: "For new chats. Each chat has its own switch.",
           words: "reasoning",
           defaultWords: "On",
-          when: ({ mayThink }) => mayThink,
+          when: ({ thinking }) => thinking.possible,
           control: { kind: "switch" },
         },
         {
@@ -335,7 +335,7 @@ export const groups: Record<SettingsPage, Group[]> = {
           ...parameter("thinkingBudget"),
           words: "reasoning limit tokens",
           defaultWords: "No limit",
-          when: ({ mayThink }) => mayThink,
+          when: ({ thinking }) => thinking.possible,
         },
         {
           key: "lookup",

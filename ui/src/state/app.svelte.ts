@@ -5,7 +5,6 @@ import type {
   Host,
   HostEvent,
   Message,
-  ModelEntry,
   Snapshot,
   Undone,
 } from "../host/host";
@@ -34,19 +33,14 @@ import { Preferences } from "./preferences.svelte";
 import { Presets } from "./presets.svelte";
 import { Privacy } from "./privacy.svelte";
 import { Queue } from "./queue.svelte";
-import { rereadBy, rereadWhole, type Reread } from "./reread";
 import { Search } from "./search.svelte";
 import { Sending } from "./sending";
 import { Slash } from "./slash.svelte";
+import { Thinking } from "./thinking.svelte";
 import { Transfers } from "./transfers.svelte";
 
 /** Time that the first screen waits for the list of models. */
 const LIST_WITHIN_MS = 150;
-
-/**
- * Model of the last answer, its file if present, and the tokens that the open model must reread.
- */
-export type FormerModel = { name: string; file: ModelEntry | null; reread: Reread | null };
 
 /** Build and data folder, as shown in the settings. */
 type About = Pick<Snapshot, "version" | "dataFolder" | "dataFolderFixed" | "logFile">;
@@ -74,6 +68,7 @@ export class App {
   readonly model: Model;
   readonly models: Models;
   readonly checking: ModelChecking;
+  readonly thinking: Thinking;
   readonly help: Help;
   readonly preferences: Preferences;
   readonly presets: Presets;
@@ -107,17 +102,24 @@ export class App {
     this.model = new Model(host, this.notices);
     this.models = new Models(host, this.notices, this.model);
     this.checking = new ModelChecking(host, this.notices);
+    this.thinking = new Thinking(this.model, this.conversation);
     this.help = new Help(host, this.notices);
     this.preferences = new Preferences(host, this.notices);
-    this.presets = new Presets(host, this.notices, this.preferences, this.conversation);
+    this.presets = new Presets(
+      host,
+      this.notices,
+      this.preferences,
+      this.conversation,
+      this.thinking,
+    );
     this.privacy = new Privacy(host, this.notices);
-    this.composer = new Composer(host, this.notices, this.layout);
+    this.composer = new Composer(host, this.notices, this.thinking, this.layout);
     this.context = new Context(host, this.conversation, this.model);
     this.queue = new Queue(host, this.notices);
     this.search = new Search(host, this.notices, this.layout);
     this.palette = new Palette(host, this.chats, this.conversation);
     this.slash = new Slash(this.composer, this.models, this.notices);
-    this.sending = new Sending(host, this, () => this.thinking);
+    this.sending = new Sending(host, this);
     this.disk = new Disk(host, () => {
       this.composer.resave();
       this.queue.resave();
@@ -148,23 +150,6 @@ export class App {
   readonly hasTitle = $derived.by(() => !!this.chat?.title && !this.readOnly);
   /** True before the first message of a new installation. */
   readonly firstStart = $derived.by(() => this.#firstStart && this.chats.listed.length === 0);
-  /** False only if a model is open and cannot think. */
-  readonly mayThink = $derived.by(() => this.model.open?.canThink ?? true);
-  /** State of the thinking switch, and the mode of the next message. */
-  readonly thinking = $derived.by(() => this.composer.thinking && this.mayThink);
-  /** Tokens to reread because the thinking mode differs from that of the last answer. */
-  readonly reread = $derived.by(() =>
-    rereadBy(this.conversation.entries, this.thinking, this.model.open?.name ?? null),
-  );
-  /** Model of the last answer, if another one is open. */
-  readonly formerModel = $derived.by((): FormerModel | null => {
-    const name = this.conversation.lastAnswer?.stats?.model;
-    const { open } = this.model;
-    if (name === undefined || open === null || open.name === name) return null;
-    const file = this.models.others.find((entry) => entry.name === name) ?? null;
-    const reread = rereadWhole(this.conversation.entries, this.thinking, open.name);
-    return { name, file, reread };
-  });
   /** True if a new chat offers to download a larger model. */
   readonly offersModel = $derived.by(
     () => (this.model.known?.bundledModel ?? true) && this.conversation.chat === null,
@@ -198,7 +183,7 @@ export class App {
     this.model.take(snapshot.model);
     this.presets.list = snapshot.presets;
     this.presets.newChat = snapshot.newChatPreset;
-    this.composer.thinking = this.presets.thinking;
+    this.thinking.wanted = this.presets.thinking;
     this.composer.start(snapshot.newChatDraft);
     receive = (event) => this.#receive(event);
     for (const event of early) this.#receive(event);
@@ -234,7 +219,7 @@ export class App {
     this.find.close();
     this.search.opened = null;
     this.composer.move(null);
-    this.composer.thinking = this.presets.thinking;
+    this.thinking.wanted = this.presets.thinking;
     this.composer.focus();
   }
 
@@ -245,16 +230,6 @@ export class App {
     if (!chat?.title) return;
     const back = { label: "Go back", run: () => void this.openChat(chat.id) };
     this.notices.show(`“${chat.title}” stays in the list.`, back);
-  }
-
-  /** Sets the thinking mode, and sends `message` with it unless it is empty. */
-  setThinking(thinking: boolean, message: string): void {
-    this.composer.thinking = thinking;
-    if (message === "") return;
-    this.composer.write(message);
-    // A message, even if it begins with a slash.
-    this.slash.dismiss();
-    void this.sending.send();
   }
 
   async openChat(id: number, message: number | null = null, query = ""): Promise<void> {
@@ -269,7 +244,7 @@ export class App {
     this.composer.move(id, draft);
     this.queue.take(id, draft.queue);
     const answer = this.conversation.entries.findLast((entry) => entry.role === "assistant");
-    this.composer.thinking = answer?.thinks ?? this.presets.thinking;
+    this.thinking.wanted = answer?.thinks ?? this.presets.thinking;
     this.composer.focus();
   }
 
@@ -296,14 +271,6 @@ export class App {
   /** Opens a search hit: a chat or one of its messages. */
   openHit(chat: number, message: number | null): void {
     void this.openChat(chat, message, this.search.answered);
-  }
-
-  /** Sets the preset of the open chat, which may change the thinking mode. */
-  async choosePreset(preset: number | null): Promise<void> {
-    const { visit } = this.conversation;
-    await this.presets.choose(preset);
-    if (!visit.lasts) return;
-    this.composer.thinking = this.presets.current?.thinking ?? this.composer.thinking;
   }
 
   openNeighbour(step: 1 | -1): void {

@@ -12,7 +12,7 @@ test("the start takes over what the host knows", async () => {
   expect(app.firstStart).toBe(false);
   expect(app.chats.list.length).toBeGreaterThan(5);
   expect(app.model.open).toEqual(big);
-  expect(app.composer.thinking).toBe(false);
+  expect(app.thinking.wanted).toBe(false);
   expect(app.preferences.maxThreads).toBe(16);
 });
 
@@ -86,8 +86,8 @@ async function openFirst(app: App): Promise<[first: number, second: number]> {
 
 test("what is sent while the model loads asks for thinking, as the switch shows", async () => {
   const { app, host } = await start({ model: loading(big, 0.42) });
-  expect(app.thinking).toBe(true);
-  expect(app.mayThink).toBe(true);
+  expect(app.thinking.on).toBe(true);
+  expect(app.thinking.possible).toBe(true);
   app.composer.write("Why is the sky blue?");
   await app.send();
   expect(sends(host)).toEqual([["send", null, "Why is the sky blue?", true]]);
@@ -327,28 +327,28 @@ test("a model that cannot think is not asked to", async () => {
 
 test("the thinking switch follows the chat that is open", async () => {
   const { app } = await start();
-  app.composer.thinking = false;
+  app.thinking.wanted = false;
   app.composer.write("Tell me a story");
   await app.send();
   const quiet = app.conversation.chat;
   app.newChat();
-  expect(app.composer.thinking).toBe(true);
+  expect(app.thinking.wanted).toBe(true);
   if (quiet === null) throw new Error("no chat");
   await app.openChat(quiet);
-  expect(app.composer.thinking).toBe(false);
+  expect(app.thinking.wanted).toBe(false);
 });
 
 test("the thinking switch follows a chat's last answer", async () => {
   const { app, host } = await start();
   const [first, second] = await openFirst(app);
-  expect(app.composer.thinking).toBe(true);
-  app.composer.thinking = false;
+  expect(app.thinking.wanted).toBe(true);
+  app.thinking.wanted = false;
   app.composer.write("Tell me a story");
   await app.send();
   await app.openChat(second);
-  expect(app.composer.thinking).toBe(true);
+  expect(app.thinking.wanted).toBe(true);
   await app.openChat(first);
-  expect(app.composer.thinking).toBe(false);
+  expect(app.thinking.wanted).toBe(false);
   expect(sends(host)).toHaveLength(1);
 });
 

@@ -187,8 +187,8 @@ export const commands: readonly Command[] = [
     name: thinking ? "Think before answering" : "Answer without thinking",
     keywords: "thinking reasoning mode",
     slash: thinking ? "think" : "no_think",
-    run: (app, message) => app.setThinking(thinking, message),
-    when: (app) => app.mayThink,
+    run: ({ sending }, message) => sending.setThinking(thinking, message),
+    when: (app) => app.thinking.possible,
     otherwise: "This model does not think.",
   })),
   {
@@ -211,7 +211,7 @@ export const commands: readonly Command[] = [
     name: `Regenerate the last answer, ${thinking ? "with" : "without"} thinking`,
     keywords: "write again retry another mode",
     run: (app) => writeAgain(app, thinking ? "thinking" : "no thinking"),
-    when: (app) => app.mayThink && canAct(app),
+    when: (app) => app.thinking.possible && canAct(app),
   })),
   {
     name: "Continue the last answer",
@@ -440,17 +440,18 @@ export const commands: readonly Command[] = [
 
 /** Regenerates the last answer in the given way, an argument of the slash command. */
 function writeAgain(
-  { conversation, thinking, mayThink, notices }: App,
+  { conversation, thinking, notices }: App,
   way: string,
 ): Promise<boolean> | undefined {
   const answer = conversation.lastAnswer;
   if (!answer) return undefined;
-  if (way === "shorter" || way === "longer") return conversation.regenerate(answer, thinking, way);
-  if (way === "thinking" && !mayThink) {
+  if (way === "shorter" || way === "longer")
+    return conversation.regenerate(answer, thinking.on, way);
+  if (way === "thinking" && !thinking.possible) {
     notices.show("This model does not think.");
     return undefined;
   }
-  return conversation.regenerate(answer, way === "" ? thinking : way === "thinking");
+  return conversation.regenerate(answer, way === "" ? thinking.on : way === "thinking");
 }
 
 /** Shows a view of the list in the sidebar, in place of search results. */

@@ -2,6 +2,7 @@ import type { ChatSummary, Host } from "../host/host";
 import type { Layout } from "./layout.svelte";
 import type { Notices } from "./notices.svelte";
 import { Sequence } from "./sequence";
+import type { Thinking } from "./thinking.svelte";
 
 const SAVE_AFTER_MS = 400;
 /**
@@ -35,14 +36,10 @@ export function whole({ text, pastes }: Writing): string {
   return [text.trim(), ...pastes].filter((part) => part.trim() !== "").join("\n\n");
 }
 
-/**
- * The message being written: its text, pasted texts and thinking switch, and the draft of every
- * chat.
- */
+/** The message being written: its text and pasted texts, and the draft of every chat. */
 export class Composer {
   text = $state("");
   pastes = $state.raw<string[]>([]);
-  thinking = $state(true);
   /** Counts requests to focus the box. */
   focusRequests = $state(0);
   #chat: number | null = null;
@@ -58,6 +55,7 @@ export class Composer {
   constructor(
     private readonly host: Host,
     private readonly notices: Notices,
+    private readonly thinking: Thinking,
     private readonly layout: Layout,
   ) {}
 
@@ -197,7 +195,7 @@ export class Composer {
     const text = finished({ text: this.text, pastes: this.pastes });
     if (this.#chat === null && text === "") return;
     // Errors are harmless: anything not prefilled is read after sending.
-    this.host.readAhead(this.#chat, text, this.thinking).catch(() => undefined);
+    this.host.readAhead(this.#chat, text, this.thinking.wanted).catch(() => undefined);
   }
 
   #pastesOf(chat: number | null): string[] {

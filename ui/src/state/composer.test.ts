@@ -1,22 +1,34 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { FakeHost } from "../host/fake/fake";
 import { Composer, whole } from "./composer.svelte";
+import { Conversation } from "./conversation.svelte";
 import { Layout } from "./layout.svelte";
+import { Model } from "./model.svelte";
 import { Notices } from "./notices.svelte";
 import { start } from "./started.fixture";
+import { Thinking } from "./thinking.svelte";
 
 beforeEach(() => vi.useFakeTimers());
 afterEach(() => vi.useRealTimers());
 
-type Stage = { composer: Composer; drafts: () => unknown[]; host: FakeHost; layout: Layout };
+type Stage = {
+  composer: Composer;
+  drafts: () => unknown[];
+  host: FakeHost;
+  layout: Layout;
+  thinking: Thinking;
+};
 
 function stage(): Stage {
   const host = new FakeHost();
+  const notices = new Notices();
+  const model = new Model(host, notices);
+  const thinking = new Thinking(model, new Conversation(host, notices));
   const layout = new Layout();
-  const composer = new Composer(host, new Notices(), layout);
+  const composer = new Composer(host, notices, thinking, layout);
   composer.start({ text: "", pastes: [] });
   const drafts = (): unknown[] => host.calls.filter(([verb]) => verb === "saveDraft");
-  return { composer, drafts, host, layout };
+  return { composer, drafts, host, layout, thinking };
 }
 
 test("a draft is saved after a pause, once", async () => {
@@ -29,7 +41,7 @@ test("a draft is saved after a pause, once", async () => {
 });
 
 test("the chat and all but the last word are read ahead after a pause", async () => {
-  const { composer, host } = stage();
+  const { composer, host, thinking } = stage();
   const ahead = (): unknown[] => host.calls.filter(([verb]) => verb === "readAhead");
   composer.write("There");
   await vi.advanceTimersByTimeAsync(1000);
@@ -38,7 +50,7 @@ test("the chat and all but the last word are read ahead after a pause", async ()
   await vi.advanceTimersByTimeAsync(1000);
   expect(ahead()).toEqual([["readAhead", null, "There is no chat ", true]]);
   composer.move(7);
-  composer.thinking = false;
+  thinking.wanted = false;
   for (const text of ["Where ", "Where ar", "Where are my ch"]) composer.write(text);
   await vi.advanceTimersByTimeAsync(300);
   expect(ahead().slice(1)).toEqual([["readAhead", 7, "", true]]);

@@ -10,7 +10,7 @@ afterEach(() => vi.useRealTimers());
 /** Requests a count, as the gauge does after each change. */
 function beginToCount(app: App): void {
   const { text, pastes } = app.composer;
-  app.context.count({ chat: app.conversation.chat, text, pastes, thinking: app.thinking });
+  app.context.count({ chat: app.conversation.chat, text, pastes, thinking: app.thinking.on });
 }
 
 async function count(app: App): Promise<void> {

@@ -297,12 +297,12 @@ test("a preset is chosen for the chat in which it was, and switches no thinking 
   await app.presets.change(preset, { thinking: false });
   app.presets.instruct("Be brief.");
   slow(host, "choosePreset", 3000);
-  const chosen = app.choosePreset(preset.id);
+  const chosen = app.presets.choose(preset.id);
   await goOn(at);
   await chosen;
   const calls = host.calls.filter(([verb]) => verb === "choosePreset");
   expect(calls.map(([, chat]) => chat)).toEqual([first, first]);
-  expect(app.composer.thinking).toBe(true);
+  expect(app.thinking.wanted).toBe(true);
   expectStayed(at);
 });
 

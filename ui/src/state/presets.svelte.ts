@@ -5,6 +5,7 @@ import { Delayed } from "./delayed";
 import { reason, type Notices } from "./notices.svelte";
 import type { Preferences } from "./preferences.svelte";
 import { Sequence } from "./sequence";
+import type { Thinking } from "./thinking.svelte";
 
 const SAVE_AFTER_MS = 400;
 
@@ -42,6 +43,7 @@ export class Presets {
     private readonly notices: Notices,
     private readonly preferences: Preferences,
     private readonly conversation: Conversation,
+    private readonly thinkingMode: Thinking,
   ) {}
 
   /** Choice of the open chat, or the default of a new one. */
@@ -83,9 +85,15 @@ export class Presets {
     else if (chat === this.conversation.chat) this.conversation.preset = preset;
   }
 
-  /** Sets the preset of the open chat, and clears the chat's own instructions. */
-  choose(preset: number | null): Promise<void> {
-    return this.#chooseFor(this.conversation.chat, preset);
+  /**
+   * Sets the preset of the open chat, which may change the thinking mode, and clears the chat's own
+   * instructions.
+   */
+  async choose(preset: number | null): Promise<void> {
+    const { chat, visit } = this.conversation;
+    await this.#chooseFor(chat, preset);
+    const thinks = this.current?.thinking ?? null;
+    if (visit.lasts && thinks !== null) this.thinkingMode.wanted = thinks;
   }
 
   async #chooseFor(chat: number | null, preset: number | null): Promise<void> {

@@ -22,9 +22,9 @@ test("a preset that is chosen for a chat stays with it, and switches its thinkin
   const app = await start();
   const [chat, other] = app.chats.list.map(({ id }) => id);
   await app.openChat(chat ?? 0);
-  app.composer.thinking = false;
-  await app.choosePreset(coder(app));
-  expect([app.presets.name, app.composer.thinking]).toEqual(["Coder", true]);
+  app.thinking.wanted = false;
+  await app.presets.choose(coder(app));
+  expect([app.presets.name, app.thinking.wanted]).toEqual(["Coder", true]);
   await app.openChat(other ?? 0);
   expect(app.presets.name).toBe("No preset");
   await app.openChat(chat ?? 0);
@@ -39,7 +39,7 @@ test("a new chat begins with the default preset, and keeps what is chosen for it
   app.preferences.change({ defaultPreset: coder(app) });
   expect(app.presets.name).toBe("Coder");
   const editor = app.presets.list.find(({ name }) => name === "Editor");
-  await app.choosePreset(editor?.id ?? 0);
+  await app.presets.choose(editor?.id ?? 0);
   app.composer.write("Hello?");
   await app.send();
   expect([app.conversation.chat, app.presets.name]).toEqual([expect.any(Number), "Editor"]);
@@ -64,7 +64,7 @@ test("instructions that were just typed are there for the message that is sent",
     ["send", null, "Hello?", true],
   ]);
   expect(app.presets.chosen.instructions).toBe("Rhyme.");
-  await app.choosePreset(coder(app));
+  await app.presets.choose(coder(app));
   expect(app.presets.hasOwn).toBe(false);
 });
 
@@ -72,7 +72,7 @@ test("a preset is made of how the chat is answered", async () => {
   const host = new FakeHost();
   const app = await start(host);
   app.preferences.set("topK", 7);
-  await app.choosePreset(coder(app));
+  await app.presets.choose(coder(app));
   app.presets.instruct("Rhyme.");
   expect(await app.presets.saveChatAs("Poet", false)).toBe(true);
   const made = app.presets.current;
@@ -99,7 +99,7 @@ test("a preset that is deleted leaves its chats on the settings until it is back
   const app = await start();
   await app.openChat(app.chats.list[0]?.id ?? 0);
   const preset = must(app.presets.find(coder(app)));
-  await app.choosePreset(preset.id);
+  await app.presets.choose(preset.id);
   app.presets.manage();
   expect(app.presets.selected).toBe(preset.id);
   await app.presets.remove(preset);

@@ -128,15 +128,15 @@ test("a message waits as it was to be sent, and is edited so", async () => {
   const { app } = await start({ rate: 5 });
   app.composer.write("Tell me a story");
   await app.send();
-  app.composer.thinking = false;
+  app.thinking.wanted = false;
   app.composer.write("And another");
   await app.send();
-  app.composer.thinking = true;
+  app.thinking.wanted = true;
   const { chat } = app.conversation;
   const [message] = app.queue.of(chat);
   if (chat === null || !message) throw new Error("nothing waits");
   app.sending.editQueued(chat, message);
-  expect(app.composer.thinking).toBe(false);
+  expect(app.thinking.wanted).toBe(false);
 });
 
 test("after an answer that reached its limit the next message is sent", async () => {

@@ -7,6 +7,7 @@ import type { Notices } from "./notices.svelte";
 import type { Presets } from "./presets.svelte";
 import type { Queue } from "./queue.svelte";
 import type { Slash } from "./slash.svelte";
+import type { Thinking } from "./thinking.svelte";
 
 /** State involved in sending a message. */
 type Parts = {
@@ -18,6 +19,7 @@ type Parts = {
   readonly presets: Presets;
   readonly queue: Queue;
   readonly slash: Slash;
+  readonly thinking: Thinking;
 };
 
 /** Sends messages at once, or queues them while an answer is being written. */
@@ -28,13 +30,11 @@ export class Sending {
   constructor(
     private readonly host: Host,
     private readonly parts: Parts,
-    /** Returns the thinking mode for the next answer. */
-    private readonly thinking: () => boolean,
   ) {}
 
   /** Sends the message, or queues it while an answer is being written. */
   async send(): Promise<void> {
-    const { composer, context, conversation, presets, queue, slash } = this.parts;
+    const { composer, context, conversation, presets, queue, slash, thinking } = this.parts;
     if (slash.take()) return;
     if (context.tooLong) return;
     // A text pasted a moment ago is not counted yet.
@@ -47,7 +47,7 @@ export class Sending {
     const before = Promise.all([composer.saved(chat), presets.flush()]);
     if (chat !== null && this.#hasToWait(chat)) {
       if (conversation.isStopping(chat)) this.#afterStop.add(chat);
-      if (await queue.add(chat, { text, pastes, thinking: this.thinking() })) {
+      if (await queue.add(chat, { text, pastes, thinking: thinking.on })) {
         composer.forget(taken);
         return;
       }
@@ -56,9 +56,20 @@ export class Sending {
       return;
     }
     const { visit } = conversation;
-    const sent = await conversation.send(whole(taken), this.thinking(), before);
+    const sent = await conversation.send(whole(taken), thinking.on, before);
     if (sent === null) composer.putBack(taken);
     else if (visit.isAt(sent)) composer.settle(sent);
+  }
+
+  /** Sets the thinking mode, and sends `message` with it unless it is empty. */
+  setThinking(wanted: boolean, message: string): void {
+    const { composer, slash, thinking } = this.parts;
+    thinking.wanted = wanted;
+    if (message === "") return;
+    composer.write(message);
+    // A message, even if it begins with a slash.
+    slash.dismiss();
+    void this.send();
   }
 
   /** Returns true if a message to the open chat must wait for an answer or for earlier messages. */
@@ -93,10 +104,10 @@ export class Sending {
 
   /** Moves a queued message back to the box. */
   editQueued(chat: number, message: QueuedMessage): void {
-    const { composer, queue } = this.parts;
-    const { text, pastes, thinking } = message;
+    const { composer, queue, thinking } = this.parts;
+    const { text, pastes } = message;
     composer.putBack({ chat, text, pastes });
-    composer.thinking = thinking;
+    thinking.wanted = message.thinking;
     queue.remove(chat, message);
     composer.focus();
   }

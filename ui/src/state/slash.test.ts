@@ -168,9 +168,9 @@ test("the last answer is written again", async () => {
 
 test("thinking is switched, and what stands behind it is sent", async () => {
   await send("/no_think");
-  expect(app.thinking).toBe(false);
+  expect(app.thinking.on).toBe(false);
   await send("/think Why?");
-  expect(app.thinking).toBe(true);
+  expect(app.thinking.on).toBe(true);
   await vi.waitFor(() => expect(sent()).toEqual(["Why?"]));
   await vi.waitFor(() => expect(app.conversation.writing).toBe(false));
   await send("/think /new");

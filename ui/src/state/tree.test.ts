@@ -130,9 +130,9 @@ test("what waits is sent at once in the place of the answer that is written", as
 test("what the other mode costs is known before it is used", async () => {
   const { app } = await start();
   await asked(app);
-  expect(app.reread).toBeNull();
-  app.composer.thinking = !app.composer.thinking;
-  expect(app.reread?.tokens).toBeGreaterThan(500);
+  expect(app.thinking.reread).toBeNull();
+  app.thinking.wanted = !app.thinking.wanted;
+  expect(app.thinking.reread?.tokens).toBeGreaterThan(500);
 });
 
 test("a deleted message is listed in the bin, and comes back from there", async () => {
