@@ -1,5 +1,7 @@
+import type { HostEvent, Message } from "../host/host";
 import { beforePair } from "../text/pieces";
 import { plainText } from "../text/plain";
+import { endWords } from "./endings";
 
 /**
  * Complete sentences and lines. A full stop ends a sentence only before a space: 5.5 is a number.
@@ -25,6 +27,13 @@ export class Announcer {
   #pending = "";
   #due: string[] = [];
   #timer: ReturnType<typeof setTimeout> | undefined;
+
+  /** Announces the progress of the answer in the open chat. */
+  receive(event: Extract<HostEvent, { type: "stage" | "delta" | "ended" }>): void {
+    if (event.type === "stage" && event.stage.name === "thinking") this.say("Thinking");
+    if (event.type === "delta" && event.text !== "") this.append(event.text);
+    if (event.type === "ended") this.finish(closing(event.message));
+  }
 
   say(text: string): void {
     this.#pending = "";
@@ -77,6 +86,12 @@ export class Announcer {
     this.spoken = this.#due.splice(0, count).join(" ");
     this.#timer = this.#due.length > 0 ? setTimeout(() => this.#flush(), GATHER_MS) : undefined;
   }
+}
+
+/** Announcement at the end of an answer. */
+function closing(message: Message): string {
+  const words = endWords(message) ?? "";
+  return message.state === "failed" ? `${words} ${message.error?.message ?? ""}` : words;
 }
 
 /** End of the last word before `most`, or `most` itself within a longer word. */

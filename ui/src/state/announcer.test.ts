@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { FakeHost, type Script } from "../host/fake/fake";
 import { Announcer } from "./announcer.svelte";
 
 beforeEach(() => void vi.useFakeTimers());
@@ -119,4 +120,42 @@ test("an endless answer is searched for sentences in linear work", () => {
     return searched;
   };
   expect(work(40_000)).toBeLessThan(2.1 * work(20_000));
+});
+
+/** An announcer that follows the answers of a host. */
+async function following(script: Script): Promise<{ announcer: Announcer; host: FakeHost }> {
+  const host = new FakeHost({ readingMs: 50, ...script });
+  const announcer = new Announcer();
+  await host.subscribe((event) => {
+    if (event.type === "stage" || event.type === "delta" || event.type === "ended")
+      announcer.receive(event);
+  });
+  return { announcer, host };
+}
+
+test("thinking is announced, and a failure with its reason", async () => {
+  const { announcer, host } = await following({ rate: 40 });
+  await host.send(null, "please fail", true);
+  const heard = new Set<string>();
+  for (let step = 0; step < 100; step++) {
+    await vi.advanceTimersByTimeAsync(100);
+    heard.add(announcer.spoken);
+  }
+  const all = [...heard].join(" | ");
+  expect(all).toContain("Thinking");
+  expect(all).toContain("The answer failed. The device ran out of memory: 512 MB more are needed.");
+});
+
+test.each([
+  ["stopped", "Stopped."],
+  ["limit", "The answer reached its length limit."],
+  ["interrupted", "Goldcrest closed before this answer was finished."],
+  ["done", ""],
+] as const)("the end of an answer is announced: %s", async (state, says) => {
+  const { announcer, host } = await following({});
+  const [chat] = host.library.chats.values();
+  const answer = chat?.messages.at(-1);
+  if (!chat || !answer) throw new Error("no answer");
+  host.emit({ type: "ended", chat: chat.summary.id, message: { ...answer, state } });
+  expect(spoken(announcer)).toBe(says);
 });

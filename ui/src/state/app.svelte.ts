@@ -1,13 +1,5 @@
 import { createContext } from "svelte";
-import type {
-  ChatSummary,
-  DeletedMessage,
-  Host,
-  HostEvent,
-  Message,
-  Snapshot,
-  Undone,
-} from "../host/host";
+import type { ChatSummary, DeletedMessage, Host, HostEvent, Snapshot, Undone } from "../host/host";
 import { Announcer } from "./announcer.svelte";
 import { Backups } from "./backups.svelte";
 import { Chats } from "./chats.svelte";
@@ -22,7 +14,6 @@ import { Layout } from "./layout.svelte";
 import { ContextMenu } from "./menu.svelte";
 import { Dialogs } from "./dialogs.svelte";
 import { Disk } from "./disk.svelte";
-import { endWords } from "./endings";
 import type { Entry } from "./entry.svelte";
 import { Model } from "./model.svelte";
 import { ModelChecking } from "./model-check.svelte";
@@ -466,7 +457,7 @@ export class App {
       case "delta":
       case "ended":
         if (event.type === "ended") this.disk.report(event.message.error);
-        this.#speak(event);
+        if (event.chat === this.conversation.chat) this.announcer.receive(event);
         this.conversation.receive(event);
         if (event.type === "ended") this.sending.goOn(event.chat, event.message.state);
         break;
@@ -479,19 +470,6 @@ export class App {
   async #refreshBin(): Promise<void> {
     if (this.list.view === "bin" || this.readOnly) await this.list.refreshBin();
   }
-
-  #speak(event: Extract<HostEvent, { type: "stage" | "delta" | "ended" }>): void {
-    if (event.chat !== this.conversation.chat) return;
-    if (event.type === "stage" && event.stage.name === "thinking") this.announcer.say("Thinking");
-    if (event.type === "delta" && event.text !== "") this.announcer.append(event.text);
-    if (event.type === "ended") this.announcer.finish(closing(event.message));
-  }
-}
-
-/** Announcement at the end of an answer. */
-function closing(message: Message): string {
-  const words = endWords(message) ?? "";
-  return message.state === "failed" ? `${words} ${message.error?.message ?? ""}` : words;
 }
 
 export const [useApp, provideApp] = createContext<App>();
