@@ -7,7 +7,7 @@ import type { MenuItem } from "../state/menu.svelte";
 export function messageMenu(app: App, entry: Entry): MenuItem[][] {
   if (entry.writing) return [];
   const { conversation } = app;
-  const disabled = conversation.writing || app.readOnly;
+  const disabled = conversation.writing || app.current.readOnly;
   const isAnswer = entry.role !== "user";
   const noun = isAnswer ? "answer" : "message";
   const text: MenuItem[] = [
@@ -45,7 +45,7 @@ export function messageMenu(app: App, entry: Entry): MenuItem[][] {
 /** Options for a new answer. */
 export function regenerateMenu(app: App, entry: Entry): MenuItem[] {
   const { conversation, thinking } = app;
-  const disabled = conversation.writing || app.readOnly;
+  const disabled = conversation.writing || app.current.readOnly;
   const item = (label: string, run: () => Promise<boolean>): MenuItem => ({
     label,
     disabled,

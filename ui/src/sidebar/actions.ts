@@ -97,7 +97,7 @@ function files(app: App, chats: ChatSummary[], named: (label: string) => string)
   if (only !== undefined && ids.length === 1)
     actions.push({
       label: "Print…",
-      ...(app.chat?.id === only && { keys: "Ctrl+P" }),
+      ...(app.current.chat?.id === only && { keys: "Ctrl+P" }),
       icon: Printer,
       run: () => void app.transfers.print(only),
     });

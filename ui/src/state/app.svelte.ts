@@ -8,6 +8,7 @@ import { Folders } from "./folders.svelte";
 import { Composer } from "./composer.svelte";
 import { Context } from "./context.svelte";
 import { Conversation } from "./conversation.svelte";
+import { CurrentChat } from "./current-chat.svelte";
 import { Help } from "./help.svelte";
 import { Find } from "./find.svelte";
 import { Layout } from "./layout.svelte";
@@ -55,6 +56,7 @@ export class App {
   readonly folders: Folders;
   readonly list: ChatList;
   readonly conversation: Conversation;
+  readonly current: CurrentChat;
   readonly find: Find;
   readonly model: Model;
   readonly models: Models;
@@ -74,8 +76,6 @@ export class App {
   readonly disk: Disk;
   readonly transfers: Transfers;
   readonly backups: Backups;
-  /** Chat whose title is being edited in the header. */
-  #renamed = $state<number | null>(null);
   #firstStart = $state(false);
   /** Last chat that was removed while it was open. */
   #removed: number | null = null;
@@ -89,6 +89,7 @@ export class App {
     this.folders = new Folders(host, this.notices);
     this.list = new ChatList(host, this.notices, this.chats, this.folders);
     this.conversation = new Conversation(host, this.notices);
+    this.current = new CurrentChat(this.conversation, this.chats, this.list);
     this.find = new Find(this.conversation);
     this.model = new Model(host, this.notices);
     this.models = new Models(host, this.notices, this.model);
@@ -131,14 +132,6 @@ export class App {
     this.slash.onsend = () => void this.sending.send();
   }
 
-  /** Open chat. A chat of the bin is read-only. */
-  readonly chat = $derived.by(() => {
-    const { chat } = this.conversation;
-    return this.chats.find(chat) ?? this.list.bin.find(({ id }) => id === chat);
-  });
-  readonly readOnly = $derived.by(() => (this.chat?.purgeAt ?? null) !== null);
-  /** True if the open chat has messages and is not in the bin. */
-  readonly hasTitle = $derived.by(() => !!this.chat?.title && !this.readOnly);
   /** True before the first message of a new installation. */
   readonly firstStart = $derived.by(() => this.#firstStart && this.chats.listed.length === 0);
   /** True if a new chat offers to download a larger model. */
@@ -184,15 +177,6 @@ export class App {
       await Promise.race([listed, new Promise((resolve) => setTimeout(resolve, LIST_WITHIN_MS))]);
   }
 
-  /** True while the title of the open chat is edited in the header. */
-  get renaming(): boolean {
-    return this.#renamed !== null && this.#renamed === this.conversation.chat;
-  }
-
-  set renaming(renaming: boolean) {
-    this.#renamed = renaming ? this.conversation.chat : null;
-  }
-
   newChat(): void {
     if (this.list.view !== "chats") void this.list.show("chats");
     this.#leave();
@@ -205,7 +189,7 @@ export class App {
 
   /** Resets everything around the conversation for a new chat that is already shown. */
   #showNewChat(): void {
-    this.renaming = false;
+    this.current.renaming = false;
     this.announcer.clear();
     this.find.close();
     this.search.opened = null;
@@ -216,7 +200,7 @@ export class App {
 
   /** Leaves the chat for an empty one, with a notice that leads back. */
   startOver(): void {
-    const { chat } = this;
+    const { chat } = this.current;
     this.newChat();
     if (!chat?.title) return;
     const back = { label: "Go back", run: () => void this.openChat(chat.id) };
@@ -225,7 +209,7 @@ export class App {
 
   async openChat(id: number, message: number | null = null, query = ""): Promise<void> {
     if (id !== this.conversation.chat) {
-      this.renaming = false;
+      this.current.renaming = false;
       this.announcer.clear();
       this.find.close();
     }
@@ -323,7 +307,7 @@ export class App {
     const label = await this.notices.guard(this.host.restoreMessage(id));
     if (label === null) return;
     this.notices.changed(label);
-    await Promise.all([this.#refreshBin(), visit.lasts && this.openChat(chat, id)]);
+    await Promise.all([this.current.refreshBin(), visit.lasts && this.openChat(chat, id)]);
   }
 
   /** Undoes the last change to a chat. */
@@ -365,7 +349,7 @@ export class App {
     }
     const { chat, settings } = change;
     if (settings) this.preferences.take(settings);
-    void this.#refreshBin();
+    void this.current.refreshBin();
     say(change);
     // The open chat may have been removed by the change, and another one restored in its place.
     const hasGone = visit.lasts && open !== null && conversation.chat === null;
@@ -416,7 +400,7 @@ export class App {
         break;
       case "chatsChanged":
         this.chats.put(...event.chats);
-        void this.#refreshBin();
+        void this.current.refreshBin();
         break;
       case "chatsRemoved": {
         const gone = event.chats.filter((id) => !this.#keeping.has(id));
@@ -424,7 +408,7 @@ export class App {
         if (this.conversation.lose(gone)) this.#showNewChat();
         this.composer.forgetDrafts(gone);
         this.queue.forget(event.chats);
-        void this.#refreshBin();
+        void this.current.refreshBin();
         break;
       }
       case "foldersChanged":
@@ -464,11 +448,6 @@ export class App {
       default:
         event satisfies never;
     }
-  }
-
-  /** Reloads the bin if it, or a chat in it, is shown. */
-  async #refreshBin(): Promise<void> {
-    if (this.list.view === "bin" || this.readOnly) await this.list.refreshBin();
   }
 }
 

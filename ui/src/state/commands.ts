@@ -37,10 +37,10 @@ export type Command = {
 };
 
 const hasMessages = (app: App): boolean => app.conversation.entries.length > 0;
-const canAct = ({ conversation, readOnly }: App): boolean =>
-  conversation.lastAnswer !== undefined && !conversation.writing && !readOnly;
-const hasTitle = ({ hasTitle }: App): boolean => hasTitle;
-const canBeSorted = (app: App): boolean => hasTitle(app) && app.chat?.temporary === false;
+const canAct = ({ conversation, current }: App): boolean =>
+  conversation.lastAnswer !== undefined && !conversation.writing && !current.readOnly;
+const hasTitle = ({ current }: App): boolean => current.hasTitle;
+const canBeSorted = (app: App): boolean => hasTitle(app) && app.current.chat?.temporary === false;
 const notInText = (_: App, inText: boolean): boolean => !inText;
 
 export const commands: readonly Command[] = [
@@ -227,8 +227,8 @@ export const commands: readonly Command[] = [
     keywords: "summarize continue context full long",
     slash: "summarize",
     run: (app) => app.startWithSummary(),
-    when: ({ conversation, readOnly }) =>
-      conversation.lastAnswer !== undefined && !conversation.busy && !readOnly,
+    when: ({ conversation, current }) =>
+      conversation.lastAnswer !== undefined && !conversation.busy && !current.readOnly,
     otherwise: "There is nothing to sum up in this chat yet.",
   },
   {
@@ -242,7 +242,7 @@ export const commands: readonly Command[] = [
     name: "New chat from here",
     keywords: "copy this fork branch duplicate",
     run: (app) => app.conversation.last && app.fork(app.conversation.last),
-    when: (app) => hasMessages(app) && !app.conversation.writing && !app.readOnly,
+    when: (app) => hasMessages(app) && !app.conversation.writing && !app.current.readOnly,
   },
   {
     name: "Copy the last answer",
@@ -264,14 +264,14 @@ export const commands: readonly Command[] = [
     name: "Rename this chat",
     keywords: "title name",
     keys: "F2",
-    run: (app) => (app.renaming = true),
+    run: (app) => (app.current.renaming = true),
     when: hasTitle,
   },
   {
     name: "Export this chat",
     keywords: "save markdown html jsonl file backup",
     slash: "export",
-    run: ({ chat, transfers }, file) => chat && transfers.exportTo(chat.id, file),
+    run: ({ current: { chat }, transfers }, file) => chat && transfers.exportTo(chat.id, file),
     when: hasTitle,
     otherwise: "There is no chat here to export.",
   },
@@ -279,7 +279,7 @@ export const commands: readonly Command[] = [
     name: "Print this chat",
     keywords: "paper pdf",
     keys: "Ctrl+P",
-    run: (app) => app.chat && app.transfers.print(app.chat.id),
+    run: (app) => app.current.chat && app.transfers.print(app.current.chat.id),
     when: hasTitle,
     reserved: true,
   },
@@ -308,39 +308,40 @@ export const commands: readonly Command[] = [
     {
       name: `${on ? "Pin" : "Unpin"} this chat`,
       keywords: "top favourite",
-      run: ({ chat, chats }) => chat && chats.pin([chat], on),
-      when: (app) => canBeSorted(app) && app.chat?.pinned !== on,
+      run: ({ current: { chat }, chats }) => chat && chats.pin([chat], on),
+      when: (app) => canBeSorted(app) && app.current.chat?.pinned !== on,
     },
     {
       name: `${on ? "Archive" : "Unarchive"} this chat`,
       keywords: "hide list",
-      run: ({ chat, chats }) => chat && chats.archive([chat], on),
-      when: (app) => canBeSorted(app) && app.chat?.archived !== on,
+      run: ({ current: { chat }, chats }) => chat && chats.archive([chat], on),
+      when: (app) => canBeSorted(app) && app.current.chat?.archived !== on,
     },
   ]),
   {
     name: "Move this chat to a folder",
     keywords: "group sort",
-    run: ({ chat, list }) => chat && (list.question = { about: "folder", chats: [chat] }),
+    run: ({ current: { chat }, list }) =>
+      chat && (list.question = { about: "folder", chats: [chat] }),
     when: canBeSorted,
   },
   {
     name: "Keep this temporary chat",
     keywords: "save disk",
-    run: (app) => app.chat && app.keepChat(app.chat),
-    when: (app) => hasTitle(app) && app.chat?.temporary === true,
+    run: (app) => app.current.chat && app.keepChat(app.current.chat),
+    when: (app) => hasTitle(app) && app.current.chat?.temporary === true,
   },
   {
     name: "Delete this chat",
     keywords: "remove bin",
-    run: (app) => app.chat && app.removeChat(app.chat),
+    run: (app) => app.current.chat && app.removeChat(app.current.chat),
     when: hasTitle,
   },
   {
     name: "Restore this chat",
     keywords: "bin undelete",
-    run: ({ chat, chats }) => chat && chats.restore([chat]),
-    when: (app) => app.readOnly,
+    run: ({ current: { chat }, chats }) => chat && chats.restore([chat]),
+    when: (app) => app.current.readOnly,
   },
   {
     name: "Archived chats",

@@ -149,7 +149,7 @@ test("a new chat begins with a summary of this one, and knows where it comes fro
   await app.startWithSummary();
   await vi.advanceTimersByTimeAsync(10_000);
   expect(app.conversation.chat).not.toBe(chat);
-  expect(app.chat?.continues).toBe(chat);
+  expect(app.current.chat?.continues).toBe(chat);
   expect(app.conversation.entries.map(({ role }) => role)).toEqual(["user", "assistant"]);
   expect(app.conversation.last?.thinks).toBe(false);
   await app.undo();

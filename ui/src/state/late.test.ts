@@ -51,8 +51,8 @@ async function temporary(app: App): Promise<ChatSummary> {
   app.composer.write("Tell me a story");
   await app.send();
   await settle(60_000);
-  if (!app.chat?.temporary) throw new Error("no temporary chat");
-  return app.chat;
+  if (!app.current.chat?.temporary) throw new Error("no temporary chat");
+  return app.current.chat;
 }
 
 const lastAnswer = ({ conversation }: App): Entry => {
@@ -176,7 +176,7 @@ test("a notice leads to the copy that was not opened", async () => {
   await forked;
   app.notices.list.at(-1)?.action?.run();
   await settle(100);
-  expect(app.chat?.title).toBe("How does compound interest work? (copy)");
+  expect(app.current.chat?.title).toBe("How does compound interest work? (copy)");
   expect(app.conversation.chat).not.toBe(first);
 });
 
@@ -250,7 +250,7 @@ test("who comes back to a temporary chat that is being kept is led to the one th
   await app.openChat(chat.id);
   await settle(10_000);
   await done;
-  expect(app.chat).toMatchObject({ temporary: false, title: "Tell me a story" });
+  expect(app.current.chat).toMatchObject({ temporary: false, title: "Tell me a story" });
 });
 
 test("a chat is opened though the one before it is deleted meanwhile", async () => {
@@ -285,7 +285,7 @@ test("who could not go is still where they were", async () => {
   await app.openChat(other);
   expect(app.conversation.chat).toBe(first);
   await app.fork(lastAnswer(app));
-  expect(app.chat?.title).toBe("How does compound interest work? (copy)");
+  expect(app.current.chat?.title).toBe("How does compound interest work? (copy)");
 });
 
 test("a preset is chosen for the chat in which it was, and switches no thinking in another", async () => {
@@ -348,11 +348,11 @@ test("a title is edited in its own chat alone", async () => {
   const { app, host, first, other } = await stage();
   slow(host, "openChat", 1000);
   const opened = app.openChat(other);
-  app.renaming = true;
-  expect([app.conversation.chat, app.renaming]).toEqual([first, true]);
+  app.current.renaming = true;
+  expect([app.conversation.chat, app.current.renaming]).toEqual([first, true]);
   await settle(2000);
   await opened;
-  expect([app.conversation.chat, app.renaming]).toEqual([other, false]);
+  expect([app.conversation.chat, app.current.renaming]).toEqual([other, false]);
 });
 
 test("the next chat is the one below that which is being opened", async () => {

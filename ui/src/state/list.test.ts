@@ -102,12 +102,12 @@ test("archived chats and the bin are views of the list, which follow what happen
   await list.show("bin");
   expect(keys(list)).toEqual([all[1]]);
   await app.openChat(second.id);
-  expect(app.readOnly).toBe(true);
-  expect(app.chat?.title).toBe(second.title);
+  expect(app.current.readOnly).toBe(true);
+  expect(app.current.chat?.title).toBe(second.title);
   await app.undo();
   await vi.advanceTimersByTimeAsync(1);
   expect(keys(list)).toEqual([]);
-  expect(app.readOnly).toBe(false);
+  expect(app.current.readOnly).toBe(false);
   await app.removeChats([second]);
   await vi.advanceTimersByTimeAsync(1);
   await app.openChat(second.id);

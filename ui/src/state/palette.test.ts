@@ -102,7 +102,7 @@ test("chats and messages are grouped, and a hit leads to its message", async () 
   expect(words(row)).toMatch(/A story about a small bird.*spruce/u);
   app.palette.enter();
   await settled();
-  expect(app.chat?.title).toBe("A story about a small bird");
+  expect(app.current.chat?.title).toBe("A story about a small bird");
   expect(app.conversation.sought).not.toBeNull();
 });
 
@@ -237,7 +237,7 @@ test("a chat of the bin is not gone on with, nor summed up", async () => {
   await app.removeChat(chat);
   await app.list.show("bin");
   await app.openChat(chat.id);
-  expect(app.readOnly).toBe(true);
+  expect(app.current.readOnly).toBe(true);
   expect(offered()).toBe(false);
 });
 

@@ -9,7 +9,7 @@ test("a temporary chat is a chat of its own, whose draft goes where it does", as
   app.composer.write("for a new chat");
   await app.newTemporaryChat();
   const temporary = app.conversation.chat;
-  expect(app.chat).toMatchObject({ temporary: true, title: "" });
+  expect(app.current.chat).toMatchObject({ temporary: true, title: "" });
   expect(app.composer.text).toBe("");
   app.composer.write("a secret");
   app.newChat();
@@ -34,18 +34,18 @@ test("a temporary chat that is kept stays open, and so it does when that is undo
   app.composer.write("Tell me a story");
   await app.send();
   await vi.advanceTimersByTimeAsync(60_000);
-  const { chat } = app;
+  const { chat } = app.current;
   if (!chat) throw new Error("no chat");
   await app.keepChat(chat);
-  expect(app.chat).toMatchObject({ temporary: false, title: "Tell me a story" });
+  expect(app.current.chat).toMatchObject({ temporary: false, title: "Tell me a story" });
   expect(app.conversation.entries).toHaveLength(2);
   expect(app.notices.list.at(-1)?.text).toBe("Kept “Tell me a story”");
   await app.undo();
   expect(app.conversation.chat).toBe(chat.id);
-  expect(app.chat?.temporary).toBe(true);
+  expect(app.current.chat?.temporary).toBe(true);
   expect(app.notices.list.at(-1)?.text).toBe("Undone: kept “Tell me a story”");
   await app.redo();
-  expect(app.chat).toMatchObject({ temporary: false, title: "Tell me a story" });
+  expect(app.current.chat).toMatchObject({ temporary: false, title: "Tell me a story" });
 });
 
 test("a kept chat goes on with what is written in it, and so does the temporary one once that is undone", async () => {
@@ -55,7 +55,7 @@ test("a kept chat goes on with what is written in it, and so does the temporary 
   await app.send();
   app.composer.write("first");
   await app.send();
-  const temporary = app.chat;
+  const temporary = app.current.chat;
   if (!temporary) throw new Error("no chat");
   await app.conversation.stop();
   app.composer.write("half");

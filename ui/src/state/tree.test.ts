@@ -55,7 +55,7 @@ test("a branch is copied into a chat of its own, which opens", async () => {
   await app.fork(answer);
   expect(app.conversation.chat).not.toBe(chat);
   expect(app.conversation.entries).toHaveLength(2);
-  expect(app.chat?.title).toBe("Tell me a story (copy)");
+  expect(app.current.chat?.title).toBe("Tell me a story (copy)");
   const copy = app.conversation.chat ?? 0;
   for (let times = 0; times < 2; times++) {
     expect(await undone(app)).toBe("Undone: made a new chat of “Tell me a story”");
