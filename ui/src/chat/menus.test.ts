@@ -10,7 +10,7 @@ afterEach(() => vi.useRealTimers());
 /** A chat with an answered question. */
 async function asked(app: App, text = "Tell me a story"): Promise<Entry> {
   app.composer.write(text);
-  await app.send();
+  await app.sending.send();
   await vi.advanceTimersByTimeAsync(20_000);
   const { last } = app.conversation;
   if (!last || last.writing) throw new Error("not answered");
@@ -49,7 +49,7 @@ test("while an answer is written there is nothing to choose of it, and nothing o
   const { app } = await start();
   const answer = await asked(app);
   app.composer.write("And another");
-  await app.send();
+  await app.sending.send();
   const { last } = app.conversation;
   expect(last && messageMenu(app, last)).toEqual([]);
   const items = messageMenu(app, answer).flat();

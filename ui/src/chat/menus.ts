@@ -23,7 +23,7 @@ export function messageMenu(app: App, entry: Entry): MenuItem[][] {
   const answer = (): void => void conversation.regenerate(entry, app.thinking.on);
   const goOn: MenuItem[] = [
     ...(hasNoAnswer ? [{ label: "Answer", disabled, run: answer }] : []),
-    { label: "New chat from here", disabled, run: () => void app.fork(entry) },
+    { label: "New chat from here", disabled, run: () => void app.navigation.fork(entry) },
   ];
   if (isAnswer && entry.canGoOn)
     goOn.unshift({ label: "Continue", disabled, run: () => void conversation.continue(entry) });

@@ -57,7 +57,11 @@ export function actionsFor(app: App, chats: ChatSummary[], rename?: () => void):
   if (rename && !several) first.push({ label: "Rename", keys: "F2", icon: Pencil, run: rename });
   if (chats.some(({ temporary }) => temporary)) {
     if (!several)
-      first.push({ label: "Keep this chat", icon: Save, run: () => void app.keepChat(only) });
+      first.push({
+        label: "Keep this chat",
+        icon: Save,
+        run: () => void app.navigation.keep(only),
+      });
     const out = several ? [] : files(app, chats, named);
     return [first, out, [remove]].filter((items) => items.length > 0);
   }

@@ -19,6 +19,7 @@ import type { Entry } from "./entry.svelte";
 import { Model } from "./model.svelte";
 import { ModelChecking } from "./model-check.svelte";
 import { Models } from "./models.svelte";
+import { Navigation } from "./navigation";
 import { Notices } from "./notices.svelte";
 import { Palette } from "./palette.svelte";
 import { Preferences } from "./preferences.svelte";
@@ -70,6 +71,7 @@ export class App {
   readonly context: Context;
   readonly queue: Queue;
   readonly search: Search;
+  readonly navigation: Navigation;
   readonly palette: Palette;
   readonly slash: Slash;
   readonly sending: Sending;
@@ -79,8 +81,6 @@ export class App {
   #firstStart = $state(false);
   /** Last chat that was removed while it was open. */
   #removed: number | null = null;
-  /** Temporary chats that are being saved under a new id. */
-  readonly #keeping = new Set<number>();
   about = $state.raw<About>({ version: "", dataFolder: "", dataFolderFixed: null, logFile: "" });
 
   constructor(private readonly host: Host) {
@@ -109,7 +109,8 @@ export class App {
     this.context = new Context(host, this.conversation, this.model);
     this.queue = new Queue(host, this.notices);
     this.search = new Search(host, this.notices, this.layout);
-    this.palette = new Palette(host, this.chats, this.conversation);
+    this.navigation = new Navigation(host, this);
+    this.palette = new Palette(host, this.chats, this.conversation, this.navigation);
     this.slash = new Slash(this.composer, this.models, this.notices);
     this.sending = new Sending(host, this);
     this.disk = new Disk(host, () => {
@@ -122,13 +123,12 @@ export class App {
       this.notices,
       this.chats,
       this.dialogs,
-      (chat) => void this.openChat(chat),
+      (chat) => void this.navigation.open(chat),
     );
     this.backups = new Backups(host, this.notices, beginAgain);
     this.notices.undo = () => void this.undo();
     this.notices.redo = () => void this.redo();
     this.notices.onfail = (error) => this.disk.report(error);
-    this.palette.onopen = (chat, message, query) => void this.openChat(chat, message, query);
     this.slash.onsend = () => void this.sending.send();
   }
 
@@ -171,125 +171,10 @@ export class App {
     this.composer.start(snapshot.newChatDraft);
     receive = (event) => this.#receive(event);
     for (const event of early) this.#receive(event);
-    if (snapshot.current !== null) await this.openChat(snapshot.current);
+    if (snapshot.current !== null) await this.navigation.open(snapshot.current);
     // The first screen waits for its offer, with a time limit.
     if (this.offersModel)
       await Promise.race([listed, new Promise((resolve) => setTimeout(resolve, LIST_WITHIN_MS))]);
-  }
-
-  newChat(): void {
-    if (this.list.view !== "chats") void this.list.show("chats");
-    this.#leave();
-  }
-
-  #leave(): void {
-    this.conversation.clear();
-    this.#showNewChat();
-  }
-
-  /** Resets everything around the conversation for a new chat that is already shown. */
-  #showNewChat(): void {
-    this.current.renaming = false;
-    this.announcer.clear();
-    this.find.close();
-    this.search.opened = null;
-    this.composer.move(null);
-    this.thinking.wanted = this.presets.thinking;
-    this.composer.focus();
-  }
-
-  /** Leaves the chat for an empty one, with a notice that leads back. */
-  startOver(): void {
-    const { chat } = this.current;
-    this.newChat();
-    if (!chat?.title) return;
-    const back = { label: "Go back", run: () => void this.openChat(chat.id) };
-    this.notices.show(`“${chat.title}” stays in the list.`, back);
-  }
-
-  async openChat(id: number, message: number | null = null, query = ""): Promise<void> {
-    if (id !== this.conversation.chat) {
-      this.current.renaming = false;
-      this.announcer.clear();
-      this.find.close();
-    }
-    this.search.opened = query === "" ? null : { chat: id, message };
-    const draft = await this.conversation.open(id, message, query);
-    if (draft === null) return;
-    this.composer.move(id, draft);
-    this.queue.take(id, draft.queue);
-    const answer = this.conversation.entries.findLast((entry) => entry.role === "assistant");
-    this.thinking.wanted = answer?.thinks ?? this.presets.thinking;
-    this.composer.focus();
-  }
-
-  /** Starts a temporary chat, of which nothing is saved, drafts included. */
-  async newTemporaryChat(): Promise<void> {
-    const { visit } = this.conversation;
-    const view = await this.notices.guard(this.host.beginTemporaryChat());
-    if (view && visit.lasts) await this.openChat(view.chat.id);
-  }
-
-  /** Saves a temporary chat, which gets a new id. */
-  async keepChat(chat: ChatSummary): Promise<void> {
-    this.#keeping.add(chat.id);
-    const kept = await this.composer.rename(chat.id, () =>
-      this.notices.guard(this.host.keepChat(chat.id)),
-    );
-    this.#keeping.delete(chat.id);
-    if (!kept) return;
-    this.notices.changed(`kept “${kept.title}”`);
-    // Applies to any visit of the chat, because the temporary id no longer exists.
-    if (this.conversation.visit.chat === chat.id) await this.openChat(kept.id);
-  }
-
-  /** Opens a search hit: a chat or one of its messages. */
-  openHit(chat: number, message: number | null): void {
-    void this.openChat(chat, message, this.search.answered);
-  }
-
-  openNeighbour(step: 1 | -1): void {
-    const chat = this.list.neighbour(this.conversation.visit.chat, step);
-    if (chat) void this.openChat(chat.id);
-  }
-
-  /** Sends the message, or queues it while an answer is being written. */
-  send(): Promise<void> {
-    return this.sending.send();
-  }
-
-  /** Continues in a new chat that begins with a summary of this one. */
-  async startWithSummary(): Promise<void> {
-    const { conversation, composer } = this;
-    if (conversation.chat === null || conversation.busy) return;
-    const { visit } = conversation;
-    const started = await conversation.startSummary();
-    if (started === null) return;
-    if (!visit.isAt(started)) {
-      this.#leadTo(this.chats.find(started));
-      return;
-    }
-    this.announcer.clear();
-    this.find.close();
-    this.search.opened = null;
-    composer.move(started);
-    composer.focus();
-  }
-
-  /** Copies the branch up to a message to a new chat and opens it. */
-  async fork(entry: Entry): Promise<void> {
-    const { visit } = this.conversation;
-    const view = await this.notices.guard(this.host.forkChat(entry.id));
-    if (!view) return;
-    if (visit.lasts) await this.openChat(view.chat.id);
-    else this.#leadTo(view.chat);
-  }
-
-  /** Offers to open a new chat that the user has moved on from. */
-  #leadTo(chat: ChatSummary | undefined): void {
-    if (!chat) return;
-    const open = { label: "Open", run: () => void this.openChat(chat.id) };
-    this.notices.show(`“${chat.title}” is in the list.`, open);
   }
 
   /** Deletes a message and its descendants. */
@@ -307,7 +192,7 @@ export class App {
     const label = await this.notices.guard(this.host.restoreMessage(id));
     if (label === null) return;
     this.notices.changed(label);
-    await Promise.all([this.current.refreshBin(), visit.lasts && this.openChat(chat, id)]);
+    await Promise.all([this.current.refreshBin(), visit.lasts && this.navigation.open(chat, id)]);
   }
 
   /** Undoes the last change to a chat. */
@@ -356,7 +241,7 @@ export class App {
     // It was open when it was removed, and no other chat is open now.
     const comesBack = chat === this.#removed && open === null && visit.lasts;
     const isMeant = chat === conversation.visit.chat || hasGone || comesBack;
-    if (chat !== null && isMeant && this.chats.find(chat)) await this.openChat(chat);
+    if (chat !== null && isMeant && this.chats.find(chat)) await this.navigation.open(chat);
   }
 
   removeChat(chat: ChatSummary): Promise<void> {
@@ -366,7 +251,7 @@ export class App {
   async removeChats(chats: ChatSummary[]): Promise<void> {
     const { chat } = this.conversation;
     if (this.#includesOpen(chats)) {
-      this.#leave();
+      this.navigation.leave();
       this.#removed = chat;
     }
     await this.chats.remove(chats);
@@ -374,7 +259,7 @@ export class App {
 
   /** Deletes chats of the bin permanently. */
   async deleteForGood(chats: ChatSummary[]): Promise<void> {
-    if (this.#includesOpen(chats)) this.#leave();
+    if (this.#includesOpen(chats)) this.navigation.leave();
     await this.list.deleteForGood(chats);
   }
 
@@ -402,15 +287,11 @@ export class App {
         this.chats.put(...event.chats);
         void this.current.refreshBin();
         break;
-      case "chatsRemoved": {
-        const gone = event.chats.filter((id) => !this.#keeping.has(id));
+      case "chatsRemoved":
         this.chats.drop(event.chats);
-        if (this.conversation.lose(gone)) this.#showNewChat();
-        this.composer.forgetDrafts(gone);
-        this.queue.forget(event.chats);
+        this.navigation.lose(event.chats);
         void this.current.refreshBin();
         break;
-      }
       case "foldersChanged":
         this.folders.take(event.folders);
         break;

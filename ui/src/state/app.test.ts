@@ -38,8 +38,8 @@ test("the first start is over with the first message", async () => {
   const { app } = await start({ firstStart: true, filled: false });
   expect(app.firstStart).toBe(true);
   app.composer.write("Hello");
-  await app.send();
-  app.newChat();
+  await app.sending.send();
+  app.navigation.newChat();
   expect(app.firstStart).toBe(false);
 });
 
@@ -59,11 +59,11 @@ test("an event that comes before the snapshot is not lost", async () => {
 test("sending empties the box; a refused message stays in it", async () => {
   const { app } = await start();
   app.composer.write("Tell me a story");
-  await app.send();
+  await app.sending.send();
   expect(app.composer.text).toBe("");
   await vi.advanceTimersByTimeAsync(20_000);
   app.composer.write("refuse this");
-  await app.send();
+  await app.sending.send();
   expect(app.composer.text).toBe("refuse this");
 });
 
@@ -80,7 +80,7 @@ function delay(host: FakeHost, verb: "send" | "renameChat", ms: number): void {
 async function openFirst(app: App): Promise<[first: number, second: number]> {
   const [first, second] = app.chats.list;
   if (!first || !second) throw new Error("no chats");
-  await app.openChat(first.id);
+  await app.navigation.open(first.id);
   return [first.id, second.id];
 }
 
@@ -89,7 +89,7 @@ test("what is sent while the model loads asks for thinking, as the switch shows"
   expect(app.thinking.on).toBe(true);
   expect(app.thinking.possible).toBe(true);
   app.composer.write("Why is the sky blue?");
-  await app.send();
+  await app.sending.send();
   expect(sends(host)).toEqual([["send", null, "Why is the sky blue?", true]]);
 });
 
@@ -97,14 +97,14 @@ test("what is typed while a message is on its way stays, and is the next draft",
   const { app, host } = await start();
   delay(host, "send", 120);
   app.composer.write("Hello");
-  const sent = app.send();
+  const sent = app.sending.send();
   await vi.advanceTimersByTimeAsync(60);
   app.composer.write("and one more thing");
   await vi.advanceTimersByTimeAsync(1000);
   await sent;
   expect(app.composer.text).toBe("and one more thing");
   expect(host.library.chats.get(app.conversation.chat ?? 0)?.draft.text).toBe("and one more thing");
-  app.newChat();
+  app.navigation.newChat();
   expect(app.composer.text).toBe("");
 });
 
@@ -115,7 +115,7 @@ test("a refused message comes back before what was typed since", async () => {
     throw { code: "store", message: "The disk is full." };
   };
   app.composer.write("Hello");
-  const sent = app.send();
+  const sent = app.sending.send();
   await vi.advanceTimersByTimeAsync(50);
   app.composer.write("and one more thing");
   await vi.advanceTimersByTimeAsync(100);
@@ -129,12 +129,12 @@ test("who leaves while a message is on its way does not find it again as a draft
   const [first, second] = await openFirst(app);
   delay(host, "send", 60);
   app.composer.write("Hello");
-  const sent = app.send();
-  await app.openChat(second);
+  const sent = app.sending.send();
+  await app.navigation.open(second);
   await vi.advanceTimersByTimeAsync(1000);
   await sent;
   expect(app.composer.text).toBe("");
-  await app.openChat(first);
+  await app.navigation.open(first);
   expect(app.conversation.entries.some((entry) => entry.text === "Hello")).toBe(true);
   expect(app.composer.text).toBe("");
 });
@@ -145,11 +145,11 @@ test("who leaves a new chat while its first message is on its way finds the next
   if (!first) throw new Error("no chats");
   delay(host, "send", 60);
   app.composer.write("Hello");
-  const sent = app.send();
-  await app.openChat(first.id);
+  const sent = app.sending.send();
+  await app.navigation.open(first.id);
   await vi.advanceTimersByTimeAsync(1000);
   await sent;
-  app.newChat();
+  app.navigation.newChat();
   expect(app.composer.text).toBe("");
 });
 
@@ -161,13 +161,13 @@ test("what is typed after a message and left in its chat is not lost when the me
     throw { code: "store", message: "The disk is full." };
   };
   app.composer.write("Hello");
-  const sent = app.send();
+  const sent = app.sending.send();
   app.composer.write("and one more thing");
-  await app.openChat(second);
+  await app.navigation.open(second);
   await vi.advanceTimersByTimeAsync(1000);
   await sent;
   expect(app.composer.text).toBe("");
-  await app.openChat(first);
+  await app.navigation.open(first);
   expect(app.composer.text).toBe("Hello\n\nand one more thing");
 });
 
@@ -180,38 +180,30 @@ test("while another chat opens, nothing is sent, and a new chat stays", async ()
     return openChat(id);
   };
   app.composer.write("Hello");
-  const opened = app.openChat(second);
-  void app.send();
+  const opened = app.navigation.open(second);
+  void app.sending.send();
   expect(app.composer.text).toBe("Hello");
-  app.newChat();
+  app.navigation.newChat();
   await vi.advanceTimersByTimeAsync(200);
   await opened;
   expect(app.conversation.chat).toBeNull();
   expect(sends(host)).toEqual([]);
 });
 
-test("opening the chat that is open keeps what was just typed", async () => {
-  const { app } = await start();
-  const [first] = await openFirst(app);
-  app.composer.write("Half a sen");
-  await app.openChat(first);
-  expect(app.composer.text).toBe("Half a sen");
-});
-
 test("an answer can be stopped from another branch of its chat, and nothing is sent meanwhile", async () => {
   const { app, host } = await start({ rate: 5 });
   app.composer.write("Tell me a story");
-  await app.send();
+  await app.sending.send();
   await vi.advanceTimersByTimeAsync(600_000);
   const { last, chat } = app.conversation;
   if (!last || chat === null) throw new Error("no answer");
   await app.conversation.regenerate(last, false);
   await vi.advanceTimersByTimeAsync(1000);
-  await app.openChat(chat, last.id);
+  await app.navigation.open(chat, last.id);
   expect(app.conversation.entries.some((entry) => entry.writing)).toBe(false);
   expect(app.conversation.writing).toBe(true);
   app.composer.write("And another");
-  await app.send();
+  await app.sending.send();
   expect(sends(host)).toHaveLength(1);
   const stop = vi.spyOn(host, "stop");
   await app.conversation.stop();
@@ -227,17 +219,17 @@ test("a message that stayed in writing without an answer does not block its chat
   const stuck = host.library.find(last.id);
   if (!stuck) throw new Error("no message");
   stuck.message.state = "writing";
-  await app.openChat(second);
-  await app.openChat(first);
+  await app.navigation.open(second);
+  await app.navigation.open(first);
   app.composer.write("Hello");
-  await app.send();
+  await app.sending.send();
   expect(sends(host)).toHaveLength(1);
 });
 
 test("a renaming that is answered late does not bring the spinner back", async () => {
   const { app, host } = await start();
   app.composer.write("Tell me a story");
-  await app.send();
+  await app.sending.send();
   await vi.advanceTimersByTimeAsync(200);
   const { chat } = app.conversation;
   if (chat === null) throw new Error("no chat");
@@ -269,28 +261,19 @@ test("screen readers hear of the open chat alone", async () => {
   host.emit(ended);
   await vi.advanceTimersByTimeAsync(500);
   expect(app.announcer.spoken).toBe("");
-  await app.openChat(second);
+  await app.navigation.open(second);
   host.emit(ended);
   await vi.advanceTimersByTimeAsync(500);
   expect(app.announcer.spoken).toBe("Stopped.");
 });
 
-test("a hit of a search is the open one for as long as its chat is", async () => {
-  const { app } = await start();
-  const [first] = await openFirst(app);
-  await app.openChat(first, null, "word");
-  expect(app.search.opened).toEqual({ chat: first, message: null });
-  app.newChat();
-  expect(app.search.opened).toBe(null);
-});
-
 test("what is typed in another chat while a message makes a new one stays in that chat", async () => {
   const { app, host } = await start();
   const [first] = await openFirst(app);
-  app.newChat();
+  app.navigation.newChat();
   app.composer.write("Tell me a story");
-  const sent = app.send();
-  await app.openChat(first);
+  const sent = app.sending.send();
+  await app.navigation.open(first);
   app.composer.write("for the first chat");
   await sent;
   await vi.advanceTimersByTimeAsync(1000);
@@ -301,35 +284,8 @@ test("what is typed in another chat while a message makes a new one stays in tha
 test("a model that cannot think is not asked to", async () => {
   const { app, host } = await start({ model: ready(bundledModel) });
   app.composer.write("Hello");
-  await app.send();
+  await app.sending.send();
   expect(sends(host)[0]).toEqual(["send", null, "Hello", false]);
-});
-
-test("the thinking switch follows the chat that is open", async () => {
-  const { app } = await start();
-  app.thinking.wanted = false;
-  app.composer.write("Tell me a story");
-  await app.send();
-  const quiet = app.conversation.chat;
-  app.newChat();
-  expect(app.thinking.wanted).toBe(true);
-  if (quiet === null) throw new Error("no chat");
-  await app.openChat(quiet);
-  expect(app.thinking.wanted).toBe(false);
-});
-
-test("the thinking switch follows a chat's last answer", async () => {
-  const { app, host } = await start();
-  const [first, second] = await openFirst(app);
-  expect(app.thinking.wanted).toBe(true);
-  app.thinking.wanted = false;
-  app.composer.write("Tell me a story");
-  await app.send();
-  await app.openChat(second);
-  expect(app.thinking.wanted).toBe(true);
-  await app.openChat(first);
-  expect(app.thinking.wanted).toBe(false);
-  expect(sends(host)).toHaveLength(1);
 });
 
 test("deleting another chat leaves the open one", async () => {
@@ -341,21 +297,11 @@ test("deleting another chat leaves the open one", async () => {
   expect(app.conversation.chat).toBe(first);
 });
 
-test("a chat that the host removes is left, another one is not", async () => {
-  const { app, host } = await start();
-  const [first, second] = await openFirst(app);
-  host.emit({ type: "chatsRemoved", chats: [second] });
-  expect(app.conversation.chat).toBe(first);
-  host.emit({ type: "chatsRemoved", chats: [first] });
-  expect(app.conversation.chat).toBeNull();
-  expect(app.chats.find(first)).toBeUndefined();
-});
-
 test("deleting the open chat leaves an empty window", async () => {
   const { app } = await start();
   const [first] = app.chats.list;
   if (!first) throw new Error("no chats");
-  await app.openChat(first.id);
+  await app.navigation.open(first.id);
   expect(app.conversation.entries.length).toBeGreaterThan(0);
   await app.removeChat(first);
   expect(app.conversation.entries).toEqual([]);

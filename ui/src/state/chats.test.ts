@@ -94,13 +94,13 @@ test("a title cannot be reordered, and keeps its emoji and its script", () => {
 test("a temporary chat without a message is nowhere in a list", async () => {
   const { app } = await start();
   const before = app.chats.listed.length;
-  await app.newTemporaryChat();
+  await app.navigation.newTemporaryChat();
   expect(app.chats.list).toHaveLength(before + 1);
   expect(app.chats.listed).toHaveLength(before);
   app.palette.open();
   expect(
     app.palette.rows.flatMap((row) => (row.type === "chat" ? [row.chat.title] : [])),
   ).not.toContain("");
-  app.startOver();
+  app.navigation.startOver();
   expect(app.notices.list).toEqual([]);
 });

@@ -49,14 +49,14 @@ export const commands: readonly Command[] = [
     keywords: "start begin conversation",
     keys: "Ctrl+N",
     slash: "new",
-    run: (app) => app.newChat(),
+    run: (app) => app.navigation.newChat(),
   },
   {
     name: "New temporary chat",
     keywords: "private incognito secret memory",
     keys: "Ctrl+Shift+N",
     slash: "temp",
-    run: (app) => app.newTemporaryChat(),
+    run: (app) => app.navigation.newTemporaryChat(),
     reserved: true,
   },
   {
@@ -173,14 +173,14 @@ export const commands: readonly Command[] = [
     name: "Previous chat",
     keywords: "above",
     keys: "Shift+ArrowUp",
-    run: (app) => app.openNeighbour(-1),
+    run: (app) => app.navigation.openNeighbour(-1),
     when: notInText,
   },
   {
     name: "Next chat",
     keywords: "below",
     keys: "Shift+ArrowDown",
-    run: (app) => app.openNeighbour(1),
+    run: (app) => app.navigation.openNeighbour(1),
     when: notInText,
   },
   ...([true, false] as const).map((thinking): Command => ({
@@ -226,7 +226,7 @@ export const commands: readonly Command[] = [
     name: "Start a new chat with a summary",
     keywords: "summarize continue context full long",
     slash: "summarize",
-    run: (app) => app.startWithSummary(),
+    run: (app) => app.navigation.startWithSummary(),
     when: ({ conversation, current }) =>
       conversation.lastAnswer !== undefined && !conversation.busy && !current.readOnly,
     otherwise: "There is nothing to sum up in this chat yet.",
@@ -241,7 +241,7 @@ export const commands: readonly Command[] = [
   {
     name: "New chat from here",
     keywords: "copy this fork branch duplicate",
-    run: (app) => app.conversation.last && app.fork(app.conversation.last),
+    run: (app) => app.conversation.last && app.navigation.fork(app.conversation.last),
     when: (app) => hasMessages(app) && !app.conversation.writing && !app.current.readOnly,
   },
   {
@@ -255,7 +255,7 @@ export const commands: readonly Command[] = [
   {
     name: "Start over with an empty chat",
     slash: "clear",
-    run: (app) => app.startOver(),
+    run: (app) => app.navigation.startOver(),
     when: hasMessages,
     otherwise: "This chat is empty already.",
     unlisted: true,
@@ -328,7 +328,7 @@ export const commands: readonly Command[] = [
   {
     name: "Keep this temporary chat",
     keywords: "save disk",
-    run: (app) => app.current.chat && app.keepChat(app.current.chat),
+    run: (app) => app.current.chat && app.navigation.keep(app.current.chat),
     when: (app) => hasTitle(app) && app.current.chat?.temporary === true,
   },
   {

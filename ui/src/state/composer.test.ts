@@ -306,7 +306,7 @@ test("a message is sent after its draft was saved", async () => {
   slowDrafts(host);
   app.composer.write("Hello");
   await vi.advanceTimersByTimeAsync(450);
-  const sent = app.send();
+  const sent = app.sending.send();
   await vi.advanceTimersByTimeAsync(1000);
   await sent;
   const verbs = host.calls.map(([verb]) => verb).filter((verb) => /^(saveDraft|send)$/u.test(verb));

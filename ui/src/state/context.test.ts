@@ -24,7 +24,7 @@ async function small(contextLength: number, script: Script = {}): Promise<App> {
   const { app } = await start({ model, rate: 4000, ...script });
   const chat = app.chats.list.find(({ title }) => title.includes("bird"));
   if (!chat) throw new Error("no chat");
-  await app.openChat(chat.id);
+  await app.navigation.open(chat.id);
   await count(app);
   return app;
 }
@@ -47,7 +47,7 @@ test("a new chat has instructions, and what is written of its first message", as
 test("it grows with the answer that is written, between two counts", async () => {
   const { app } = await start({ rate: 8 });
   app.composer.write("A long answer of 200 tokens");
-  await app.send();
+  await app.sending.send();
   await vi.advanceTimersByTimeAsync(100);
   await count(app);
   const before = app.context.used;
@@ -121,7 +121,7 @@ test("a chat with room says nothing", async () => {
 test("an answer that was not given all says where the model began to read, and all is read again", async () => {
   const app = await small(590);
   app.composer.write("x".repeat(400));
-  await app.send();
+  await app.sending.send();
   await vi.advanceTimersByTimeAsync(10_000);
   const { conversation } = app;
   const answer = conversation.lastAnswer;
@@ -146,7 +146,7 @@ test("an answer that was not given all says where the model began to read, and a
 test("a new chat begins with a summary of this one, and knows where it comes from", async () => {
   const app = await small(590);
   const { chat } = app.conversation;
-  await app.startWithSummary();
+  await app.navigation.startWithSummary();
   await vi.advanceTimersByTimeAsync(10_000);
   expect(app.conversation.chat).not.toBe(chat);
   expect(app.current.chat?.continues).toBe(chat);

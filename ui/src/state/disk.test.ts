@@ -52,13 +52,13 @@ test("a draft that could not be saved is there again, and is saved from wherever
   const { app, host, drafts } = await onFullDisk();
   const [first, second] = app.chats.list;
   if (!first || !second) throw new Error("no chats");
-  await app.openChat(first.id);
+  await app.navigation.open(first.id);
   app.composer.write("Not to be lost");
-  await app.openChat(second.id);
+  await app.navigation.open(second.id);
   expect(app.composer.text).toBe("");
-  await app.openChat(first.id);
+  await app.navigation.open(first.id);
   expect(app.composer.text).toBe("Not to be lost");
-  await app.openChat(second.id);
+  await app.navigation.open(second.id);
   host.full = false;
   await vi.advanceTimersByTimeAsync(4000);
   expect(drafts()).toEqual(["Not to be lost"]);
@@ -67,7 +67,7 @@ test("a draft that could not be saved is there again, and is saved from wherever
 test("a message that is refused for want of room comes back into the box", async () => {
   const { app } = await onFullDisk();
   app.composer.write("Not to be lost");
-  await app.send();
+  await app.sending.send();
   expect(app.disk.full).toBe(true);
   expect(app.composer.text).toBe("Not to be lost");
 });

@@ -20,7 +20,7 @@ async function chatOf(
   );
   app = new App(host);
   await app.start();
-  await app.openChat(chat.summary.id);
+  await app.navigation.open(chat.summary.id);
   return messages;
 }
 
@@ -129,9 +129,9 @@ it("skips a message while it is edited", async () => {
 it("ends when another chat is opened, and not when the same one is", async () => {
   await chatOf("a bird", "yes");
   await find("bird");
-  await app.openChat(app.conversation.chat ?? 0);
+  await app.navigation.open(app.conversation.chat ?? 0);
   expect(app.find.shown).toBe(true);
-  app.newChat();
+  app.navigation.newChat();
   expect(app.find.shown).toBe(false);
   expect(app.find.current).toBeNull();
   expect(app.find.total).toBe(0);

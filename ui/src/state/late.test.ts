@@ -22,13 +22,13 @@ type Stage = { app: App; host: FakeHost; first: number; other: number };
 async function stage(...script: Parameters<typeof start>): Promise<Stage> {
   const { app, host } = await start(...script);
   const [first = 0, other = 0] = app.chats.listed.map(({ id }) => id);
-  await app.openChat(first);
+  await app.navigation.open(first);
   return { app, host, first, other };
 }
 
 /** Opens the other chat and begins a message in it, while a response is pending. */
 async function goOn({ app, other }: Stage): Promise<void> {
-  await app.openChat(other);
+  await app.navigation.open(other);
   app.composer.write("For the other chat");
   await settle(10_000);
 }
@@ -47,9 +47,9 @@ function slow(host: FakeHost, verb: keyof Host, ms: number): void {
 }
 
 async function temporary(app: App): Promise<ChatSummary> {
-  await app.newTemporaryChat();
+  await app.navigation.newTemporaryChat();
   app.composer.write("Tell me a story");
-  await app.send();
+  await app.sending.send();
   await settle(60_000);
   if (!app.current.chat?.temporary) throw new Error("no temporary chat");
   return app.current.chat;
@@ -71,7 +71,7 @@ const asked: [
     "Kept “Tell me a story”",
     async ({ app }) => {
       const chat = await temporary(app);
-      return () => app.keepChat(chat);
+      return () => app.navigation.keep(chat);
     },
   ],
   [
@@ -79,21 +79,21 @@ const asked: [
     "“How does compound interest work? (copy)” is in the list.",
     async ({ app }) =>
       () =>
-        app.fork(lastAnswer(app)),
+        app.navigation.fork(lastAnswer(app)),
   ],
   [
     "startSummary",
     "“How does compound interest work? (continued)” is in the list.",
     async ({ app }) =>
       () =>
-        app.startWithSummary(),
+        app.navigation.startWithSummary(),
   ],
   [
     "beginTemporaryChat",
     "",
     async ({ app }) =>
       () =>
-        app.newTemporaryChat(),
+        app.navigation.newTemporaryChat(),
   ],
   [
     "deleteMessage",
@@ -135,7 +135,7 @@ const asked: [
     "",
     async ({ app }) => {
       app.composer.write("Go on");
-      return () => app.send();
+      return () => app.sending.send();
     },
   ],
   [
@@ -171,7 +171,7 @@ test("a notice leads to the copy that was not opened", async () => {
   const at = await stage();
   const { app, host, first } = at;
   slow(host, "forkChat", 3000);
-  const forked = app.fork(lastAnswer(app));
+  const forked = app.navigation.fork(lastAnswer(app));
   await goOn(at);
   await forked;
   app.notices.list.at(-1)?.action?.run();
@@ -187,7 +187,7 @@ test("a search leads to another branch of a chat that was left meanwhile", async
   if (!answer) throw new Error("no answer");
   await app.conversation.regenerate(answer, false);
   await settle(60_000);
-  await app.openChat(other);
+  await app.navigation.open(other);
   let opened = 0;
   let open: Promise<void> | null = null;
   const real = host.openChat.bind(host);
@@ -198,10 +198,10 @@ test("a search leads to another branch of a chat that was left meanwhile", async
   };
   host.showSibling = async (id) => {
     const view = await sibling(id);
-    open = app.openChat(other);
+    open = app.navigation.open(other);
     return view;
   };
-  const hit = app.openChat(first, answer.id, "x");
+  const hit = app.navigation.open(first, answer.id, "x");
   await settle(5000);
   await hit;
   await open;
@@ -213,12 +213,12 @@ test("a search leads to another branch of a chat that was left meanwhile", async
 test("a message that is sent right after a stop is sent when the answer has ended", async () => {
   const { app, host } = await start({ rate: 5 });
   app.composer.write("Tell me a story");
-  await app.send();
+  await app.sending.send();
   const stop = host.stop.bind(host);
   host.stop = (id) => (setTimeout(() => void stop(id), 100), Promise.resolve(null));
   await app.conversation.stop();
   app.composer.write("And another");
-  await app.send();
+  await app.sending.send();
   await settle(60_000);
   expect(sends(host)).toHaveLength(2);
 });
@@ -227,16 +227,16 @@ test("what is typed while a temporary chat is kept is written in the one that it
   const { app, host } = await start();
   const chat = await temporary(app);
   slow(host, "keepChat", 3000);
-  const done = app.keepChat(chat);
+  const done = app.navigation.keep(chat);
   app.composer.write("half a message");
   await settle(1000);
-  app.newChat();
+  app.navigation.newChat();
   await settle(10_000);
   await done;
   const kept = app.chats.listed[0]?.id ?? 0;
   expect(app.conversation.chat).toBe(null);
   expect(host.library.chats.get(kept)?.draft.text).toBe("half a message");
-  await app.openChat(kept);
+  await app.navigation.open(kept);
   expect(app.composer.text).toBe("half a message");
   expect(app.notices.list.filter(({ tone }) => tone === "error")).toEqual([]);
 });
@@ -245,9 +245,9 @@ test("who comes back to a temporary chat that is being kept is led to the one th
   const { app, host } = await start();
   const chat = await temporary(app);
   slow(host, "keepChat", 3000);
-  const done = app.keepChat(chat);
-  app.newChat();
-  await app.openChat(chat.id);
+  const done = app.navigation.keep(chat);
+  app.navigation.newChat();
+  await app.navigation.open(chat.id);
   await settle(10_000);
   await done;
   expect(app.current.chat).toMatchObject({ temporary: false, title: "Tell me a story" });
@@ -256,7 +256,7 @@ test("who comes back to a temporary chat that is being kept is led to the one th
 test("a chat is opened though the one before it is deleted meanwhile", async () => {
   const { app, host, first, other } = await stage();
   slow(host, "openChat", 1000);
-  const opened = app.openChat(other);
+  const opened = app.navigation.open(other);
   const chat = app.chats.find(first);
   if (chat) await app.removeChat(chat);
   await settle(5000);
@@ -272,7 +272,7 @@ test("a chat that is deleted while it is opened does not come", async () => {
     await later(1000);
     return view;
   };
-  const opened = app.openChat(other);
+  const opened = app.navigation.open(other);
   await host.deleteChats([other]);
   await settle(5000);
   await opened;
@@ -282,9 +282,9 @@ test("a chat that is deleted while it is opened does not come", async () => {
 test("who could not go is still where they were", async () => {
   const { app, host, first, other } = await stage();
   vi.spyOn(host, "openChat").mockRejectedValueOnce({ code: "other", message: "No." });
-  await app.openChat(other);
+  await app.navigation.open(other);
   expect(app.conversation.chat).toBe(first);
-  await app.fork(lastAnswer(app));
+  await app.navigation.fork(lastAnswer(app));
   expect(app.current.chat?.title).toBe("How does compound interest work? (copy)");
 });
 
@@ -324,7 +324,7 @@ test("a preset is made of the chat in which that was asked for", async () => {
 test("instructions that were typed in two chats at once are saved in both", async () => {
   const { app, host, first, other } = await stage();
   app.presets.instruct("Be brief.");
-  await app.openChat(other);
+  await app.navigation.open(other);
   app.presets.instruct("Be thorough.");
   await settle(1000);
   const calls = host.calls.filter(([verb]) => verb === "choosePreset");
@@ -337,7 +337,7 @@ test("a message is sent to its chat though that is left while its instructions a
   app.presets.instruct("Be brief.");
   slow(host, "choosePreset", 1000);
   app.composer.write("Go on");
-  const sent = app.send();
+  const sent = app.sending.send();
   await goOn(at);
   await sent;
   expect(sends(host)).toEqual([["send", first, "Go on", true]]);
@@ -347,7 +347,7 @@ test("a message is sent to its chat though that is left while its instructions a
 test("a title is edited in its own chat alone", async () => {
   const { app, host, first, other } = await stage();
   slow(host, "openChat", 1000);
-  const opened = app.openChat(other);
+  const opened = app.navigation.open(other);
   app.current.renaming = true;
   expect([app.conversation.chat, app.current.renaming]).toEqual([first, true]);
   await settle(2000);
@@ -358,8 +358,8 @@ test("a title is edited in its own chat alone", async () => {
 test("the next chat is the one below that which is being opened", async () => {
   const { app, host } = await stage();
   slow(host, "openChat", 1000);
-  app.openNeighbour(1);
-  app.openNeighbour(1);
+  app.navigation.openNeighbour(1);
+  app.navigation.openNeighbour(1);
   await settle(2000);
   expect(app.conversation.chat).toBe(app.chats.listed[2]?.id);
 });

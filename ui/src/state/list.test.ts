@@ -101,7 +101,7 @@ test("archived chats and the bin are views of the list, which follow what happen
   await app.removeChats([second]);
   await list.show("bin");
   expect(keys(list)).toEqual([all[1]]);
-  await app.openChat(second.id);
+  await app.navigation.open(second.id);
   expect(app.current.readOnly).toBe(true);
   expect(app.current.chat?.title).toBe(second.title);
   await app.undo();
@@ -110,12 +110,12 @@ test("archived chats and the bin are views of the list, which follow what happen
   expect(app.current.readOnly).toBe(false);
   await app.removeChats([second]);
   await vi.advanceTimersByTimeAsync(1);
-  await app.openChat(second.id);
+  await app.navigation.open(second.id);
   await app.deleteForGood(list.bin);
   expect(keys(list)).toEqual([]);
   expect(app.conversation.chat, "there is nothing left to read").toBeNull();
   expect(list.view).toBe("bin");
-  app.newChat();
+  app.navigation.newChat();
   expect(list.view).toBe("chats");
   expect(keys(list)).toEqual(all.slice(2));
 });

@@ -262,9 +262,9 @@ test("new chats lead to a real model only while the bundled model, or none, is o
   expect((await start()).app.offersModel).toBe(false);
   const { app, host } = await withModels(q4);
   expect(app.offersModel).toBe(true);
-  await app.openChat(app.chats.list[0]?.id ?? 0);
+  await app.navigation.open(app.chats.list[0]?.id ?? 0);
   expect(app.offersModel).toBe(false);
-  app.newChat();
+  app.navigation.newChat();
   expect(app.offersModel).toBe(true);
   host.emit({ type: "model", model: loading({ ...bundledModel, bundledModel: false }, 0.5) });
   expect(app.offersModel).toBe(false);

@@ -4,6 +4,7 @@ import { type Part, partsAt } from "../text/snippet";
 import type { Chats } from "./chats.svelte";
 import type { Conversation } from "./conversation.svelte";
 import { hitGroup, type HitGroup, type HitLine, noteOn } from "./hits";
+import type { Navigation } from "./navigation";
 import { reason } from "./notices.svelte";
 
 /** A command that can be run now. */
@@ -58,13 +59,12 @@ export class Palette {
   #late: ReturnType<typeof setTimeout> | undefined;
   /** Commands that can be run. */
   commands: () => PaletteCommand[] = () => [];
-  /** Opens a chat, at a message if a search for `query` led there. */
-  onopen: (chat: number, message: number | null, query: string) => void = () => undefined;
 
   constructor(
     private readonly host: Host,
     private readonly chats: Chats,
     private readonly conversation: Conversation,
+    private readonly navigation: Navigation,
   ) {}
 
   readonly rows = $derived(this.sections.flatMap(({ rows }) => rows));
@@ -135,13 +135,13 @@ export class Palette {
     this.close();
     switch (row.type) {
       case "chat":
-        this.onopen(row.chat.id, null, "");
+        void this.navigation.open(row.chat.id);
         break;
       case "command":
         row.command.run();
         break;
       case "hit":
-        this.onopen(row.group.chat, row.line.message, this.#listed);
+        void this.navigation.open(row.group.chat, row.line.message, this.#listed);
         break;
       default:
         row satisfies never;

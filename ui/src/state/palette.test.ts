@@ -65,7 +65,7 @@ function held(): Map<string, (found: SearchAnswer) => void> {
 
 test("before anything is typed there are the recent chats, without the open one, and the commands", async () => {
   const [first, second] = app.chats.list;
-  await app.openChat(first?.id ?? 0);
+  await app.navigation.open(first?.id ?? 0);
   app.palette.open();
   expect(names()).toEqual(["Recent chats", "Commands"]);
   expect(words(app.palette.rows[0])).toBe(second?.title);
@@ -123,7 +123,7 @@ test("what answers an earlier query is dropped, and no more than two are asked a
 
 test("Enter waits for the answer to what is typed", async () => {
   const answers = held();
-  const opened = vi.spyOn(app.palette, "onopen");
+  const opened = vi.spyOn(app.navigation, "open");
   app.palette.open();
   app.palette.ask("bird");
   app.palette.enter();
@@ -230,13 +230,13 @@ test("no two commands have the same name", () => {
 test("a chat of the bin is not gone on with, nor summed up", async () => {
   const [chat] = app.chats.list;
   if (!chat) throw new Error("no chat");
-  await app.openChat(chat.id);
+  await app.navigation.open(chat.id);
   const offered = (): boolean =>
     app.palette.commands().some(({ name }) => name === "Start a new chat with a summary");
   expect(offered()).toBe(true);
   await app.removeChat(chat);
   await app.list.show("bin");
-  await app.openChat(chat.id);
+  await app.navigation.open(chat.id);
   expect(app.current.readOnly).toBe(true);
   expect(offered()).toBe(false);
 });

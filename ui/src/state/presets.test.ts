@@ -21,13 +21,13 @@ const coder = (app: App): number => app.presets.list.find(({ name }) => name ===
 test("a preset that is chosen for a chat stays with it, and switches its thinking", async () => {
   const app = await start();
   const [chat, other] = app.chats.list.map(({ id }) => id);
-  await app.openChat(chat ?? 0);
+  await app.navigation.open(chat ?? 0);
   app.thinking.wanted = false;
   await app.presets.choose(coder(app));
   expect([app.presets.name, app.thinking.wanted]).toEqual(["Coder", true]);
-  await app.openChat(other ?? 0);
+  await app.navigation.open(other ?? 0);
   expect(app.presets.name).toBe("No preset");
-  await app.openChat(chat ?? 0);
+  await app.navigation.open(chat ?? 0);
   expect(app.presets.name).toBe("Coder");
   await app.undo();
   expect(app.presets.name).toBe("No preset");
@@ -35,15 +35,15 @@ test("a preset that is chosen for a chat stays with it, and switches its thinkin
 
 test("a new chat begins with the default preset, and keeps what is chosen for it", async () => {
   const app = await start();
-  app.newChat();
+  app.navigation.newChat();
   app.preferences.change({ defaultPreset: coder(app) });
   expect(app.presets.name).toBe("Coder");
   const editor = app.presets.list.find(({ name }) => name === "Editor");
   await app.presets.choose(editor?.id ?? 0);
   app.composer.write("Hello?");
-  await app.send();
+  await app.sending.send();
   expect([app.conversation.chat, app.presets.name]).toEqual([expect.any(Number), "Editor"]);
-  app.newChat();
+  app.navigation.newChat();
   expect(app.presets.name).toBe("Coder");
   await app.presets.remove(must(app.presets.find(coder(app))));
   expect(app.presets.name).toBe("No preset");
@@ -52,12 +52,12 @@ test("a new chat begins with the default preset, and keeps what is chosen for it
 test("instructions that were just typed are there for the message that is sent", async () => {
   const host = new FakeHost({ rate: 4000, readingMs: 0 });
   const app = await start(host);
-  app.newChat();
+  app.navigation.newChat();
   app.presets.instruct("R");
   app.presets.instruct("Rhyme.");
   expect(host.calls.some(([verb]) => verb === "choosePreset")).toBe(false);
   app.composer.write("Hello?");
-  await app.send();
+  await app.sending.send();
   const verbs = host.calls.filter(([verb]) => ["choosePreset", "send"].includes(verb));
   expect(verbs).toMatchObject([
     ["choosePreset", null, { preset: null, instructions: "Rhyme." }],
@@ -97,7 +97,7 @@ test("a name that another preset has is refused, and a copy gets a number", asyn
 
 test("a preset that is deleted leaves its chats on the settings until it is back", async () => {
   const app = await start();
-  await app.openChat(app.chats.list[0]?.id ?? 0);
+  await app.navigation.open(app.chats.list[0]?.id ?? 0);
   const preset = must(app.presets.find(coder(app)));
   await app.presets.choose(preset.id);
   app.presets.manage();

@@ -8,11 +8,11 @@ afterEach(() => vi.useRealTimers());
 
 /** Sends a question, and queues a second one while the first is answered. */
 async function queued(app: App): Promise<number> {
-  await app.send();
+  await app.sending.send();
   app.composer.write("Tell me a story");
-  await app.send();
+  await app.sending.send();
   app.composer.write("And another");
-  await app.send();
+  await app.sending.send();
   const { chat } = app.conversation;
   if (chat === null) throw new Error("no chat");
   expect(app.queue.of(chat).map(({ text }) => text)).toEqual(["And another"]);
@@ -35,7 +35,7 @@ test("a message that is sent while an answer is written waits for its end", asyn
 test("a message waits in a chat that was left, and is sent from there", async () => {
   const { app, host } = await start();
   const chat = await queued(app);
-  app.newChat();
+  app.navigation.newChat();
   app.composer.write("Something else");
   await vi.advanceTimersByTimeAsync(20_000);
   expect(sends(host).at(-1)).toEqual(["send", chat, "And another", true]);
@@ -67,12 +67,12 @@ test("a message that waits is sent once, though its chat is left while it is on 
   const { app, host } = await start();
   const chat = await queued(app);
   app.composer.write("And a last one");
-  await app.send();
+  await app.sending.send();
   const real = host.sendQueued.bind(host);
   let isLeft = false;
   host.sendQueued = async (...sent) => {
     const view = await real(...sent);
-    if (!isLeft) app.newChat();
+    if (!isLeft) app.navigation.newChat();
     isLeft = true;
     return view;
   };
@@ -116,10 +116,10 @@ test("what waits no more is forgotten on a full disk too, once there is room", a
 test("a message that the host refuses to keep stays in the box", async () => {
   const { app, host } = await start({ rate: 5 });
   app.composer.write("Tell me a story");
-  await app.send();
+  await app.sending.send();
   host.full = true;
   app.composer.write("And another");
-  await app.send();
+  await app.sending.send();
   expect(app.composer.text).toBe("And another");
   expect(app.queue.of(app.conversation.chat)).toEqual([]);
 });
@@ -127,10 +127,10 @@ test("a message that the host refuses to keep stays in the box", async () => {
 test("a message waits as it was to be sent, and is edited so", async () => {
   const { app } = await start({ rate: 5 });
   app.composer.write("Tell me a story");
-  await app.send();
+  await app.sending.send();
   app.thinking.wanted = false;
   app.composer.write("And another");
-  await app.send();
+  await app.sending.send();
   app.thinking.wanted = true;
   const { chat } = app.conversation;
   const [message] = app.queue.of(chat);
@@ -181,11 +181,11 @@ test("queues are saved one after the other, the newest last", async () => {
 test("what is known of a queue here is newer than what the host says", async () => {
   const { app, host } = await start({ rate: 5 });
   const chat = await queued(app);
-  app.newChat();
+  app.navigation.newChat();
   host.full = true;
   const [message] = app.queue.of(chat);
   if (message) app.queue.remove(chat, message);
-  await app.openChat(chat);
+  await app.navigation.open(chat);
   expect(app.queue.of(chat)).toEqual([]);
 });
 
@@ -198,7 +198,7 @@ test("a message that waits is sent though its chat is being opened again as the 
     await new Promise((resolve) => setTimeout(resolve, 20_000));
     return view;
   };
-  void app.openChat(chat);
+  void app.navigation.open(chat);
   await vi.advanceTimersByTimeAsync(19_000);
   expect(sends(host)).toHaveLength(1);
   await vi.advanceTimersByTimeAsync(21_000);
@@ -234,7 +234,7 @@ test("a message that is sent just as an answer ends waits behind those that wait
     if (isSent || event.type !== "chatChanged" || event.chat.writing) return;
     isSent = true;
     app.composer.write("And a last one");
-    void app.send();
+    void app.sending.send();
   };
   await vi.advanceTimersByTimeAsync(60_000);
   expect(others(host)).toEqual(["And another", "And a last one"]);
@@ -248,13 +248,13 @@ test("a message waits behind one that is still being saved as the answer ends", 
     return save(...given);
   };
   app.composer.write("Tell me a story");
-  await app.send();
+  await app.sending.send();
   app.composer.write("And another");
-  void app.send();
+  void app.sending.send();
   await vi.advanceTimersByTimeAsync(15_000);
   expect(app.conversation.writing).toBe(false);
   app.composer.write("And a last one");
-  void app.send();
+  void app.sending.send();
   await vi.advanceTimersByTimeAsync(120_000);
   expect(others(host)).toEqual(["And another", "And a last one"]);
 });
@@ -266,8 +266,8 @@ test("what is sent right after a stop is sent though its chat is left, and what 
   host.stop = (id) => (setTimeout(() => void stop(id), 100), Promise.resolve(null));
   await app.conversation.stop();
   app.composer.write("And a last one");
-  await app.send();
-  app.newChat();
+  await app.sending.send();
+  app.navigation.newChat();
   await vi.advanceTimersByTimeAsync(120_000);
   expect(others(host)).toEqual(["And another", "And a last one"]);
 });
@@ -275,12 +275,12 @@ test("what is sent right after a stop is sent though its chat is left, and what 
 test("after a stop that was refused a message waits as ever, and so it does after a later one", async () => {
   const { app, host } = await start({ rate: 5 });
   app.composer.write("Tell me a story");
-  await app.send();
+  await app.sending.send();
   const stop = vi.spyOn(host, "stop").mockRejectedValueOnce({ code: "other", message: "No." });
   await app.conversation.stop();
   stop.mockRestore();
   app.composer.write("And another");
-  await app.send();
+  await app.sending.send();
   await app.conversation.stop();
   await vi.advanceTimersByTimeAsync(20_000);
   expect(others(host)).toEqual([]);

@@ -79,7 +79,7 @@ test("keys of the find bar mean something only in a chat, and the web view never
   const keys = { key: "f", ctrlKey: false, metaKey: true, shiftKey: false, altKey: false };
   expect(shortcutFor(keys, chat, true)).toBeUndefined();
   expect(isReserved(keys)).toBe(true);
-  await chat.openChat(first?.id ?? 0);
+  await chat.navigation.open(first?.id ?? 0);
   expect(shortcutFor(keys, chat, true)?.name).toBe("Find in this chat");
   const next = { ...keys, metaKey: false, key: "F3" };
   expect(shortcutFor(next, chat, true)?.name).toBe("Next match");

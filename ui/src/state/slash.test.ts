@@ -21,7 +21,7 @@ function type(text: string): void {
 
 async function send(text: string): Promise<void> {
   type(text);
-  await app.send();
+  await app.sending.send();
 }
 
 const choices = (): string[] => app.slash.choices.map(({ text }) => text);
@@ -124,7 +124,7 @@ test("after Escape the text stays, and is a message", async () => {
   app.slash.dismiss();
   expect(choices()).toEqual([]);
   expect(app.composer.text).toBe("/new");
-  await app.send();
+  await app.sending.send();
   expect(sent()).toEqual(["/new"]);
   type("/");
   expect(choices()).not.toEqual([]);
@@ -179,7 +179,7 @@ test("thinking is switched, and what stands behind it is sent", async () => {
 
 test("starting over leaves the chat in the list, and the way back to it", async () => {
   const [chat] = app.chats.list;
-  await app.openChat(chat?.id ?? 0);
+  await app.navigation.open(chat?.id ?? 0);
   await send("/clear");
   expect(app.conversation.chat).toBeNull();
   expect(app.chats.list.map(({ id }) => id)).toContain(chat?.id);

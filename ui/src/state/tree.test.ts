@@ -10,7 +10,7 @@ afterEach(() => vi.useRealTimers());
 /** A chat with an answered question. */
 async function asked(app: App, text = "Tell me a story"): Promise<Entry> {
   app.composer.write(text);
-  await app.send();
+  await app.sending.send();
   await vi.advanceTimersByTimeAsync(20_000);
   const { last } = app.conversation;
   if (!last || last.writing) throw new Error("not answered");
@@ -52,7 +52,7 @@ test("a branch is copied into a chat of its own, which opens", async () => {
   const answer = await asked(app);
   await asked(app, "And another");
   const { chat } = app.conversation;
-  await app.fork(answer);
+  await app.navigation.fork(answer);
   expect(app.conversation.chat).not.toBe(chat);
   expect(app.conversation.entries).toHaveLength(2);
   expect(app.current.chat?.title).toBe("Tell me a story (copy)");
@@ -61,7 +61,7 @@ test("a branch is copied into a chat of its own, which opens", async () => {
     expect(await undone(app)).toBe("Undone: made a new chat of “Tell me a story”");
     expect([app.conversation.chat, app.conversation.entries.length]).toEqual([chat, 4]);
     await app.redo();
-    await app.openChat(copy);
+    await app.navigation.open(copy);
   }
 });
 
@@ -90,7 +90,7 @@ test("the answer is asked for only while the model thinks", async () => {
   const { app, host } = await start({ pauseAt: 6 });
   const key = { key: "Enter", ctrlKey: true, metaKey: false, shiftKey: false, altKey: false };
   app.composer.write("Tell me a story");
-  await app.send();
+  await app.sending.send();
   expect(shortcutFor(key, app, false)).toBeUndefined();
   await vi.advanceTimersByTimeAsync(1000);
   expect(app.conversation.pondering).toBe(true);
@@ -109,10 +109,10 @@ test("the answer is asked for only while the model thinks", async () => {
 test("what waits is sent at once in the place of the answer that is written", async () => {
   const { app, host } = await start({ rate: 20 });
   app.composer.write("Tell me a story");
-  await app.send();
+  await app.sending.send();
   await vi.advanceTimersByTimeAsync(1000);
   app.composer.write("Rather a poem");
-  await app.send();
+  await app.sending.send();
   const { chat } = app.conversation;
   if (chat === null) throw new Error("no chat");
   await app.sending.sendNow(chat);
@@ -121,7 +121,7 @@ test("what waits is sent at once in the place of the answer that is written", as
   expect(app.conversation.entries[1]?.state).toBe("stopped");
   // A later stop does not send the queue.
   app.composer.write("Third");
-  await app.send();
+  await app.sending.send();
   await app.conversation.stop();
   await vi.advanceTimersByTimeAsync(100);
   expect(sends(host)).toHaveLength(2);
