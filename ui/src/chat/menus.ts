@@ -32,7 +32,7 @@ export function messageMenu(app: App, entry: Entry): MenuItem[][] {
     keys: "Ctrl+Shift+Backspace",
     danger: true,
     disabled,
-    run: () => void app.deleteMessage(entry),
+    run: () => void app.deletion.deleteMessage(entry),
   };
   return [
     ...(isAnswer ? [regenerateMenu(app, entry)] : []),

@@ -52,7 +52,7 @@ export function actionsFor(app: App, chats: ChatSummary[], rename?: () => void):
     label: named("Delete"),
     icon: Trash,
     danger: true,
-    run: () => void app.removeChats(chats),
+    run: () => void app.deletion.remove(chats),
   };
   if (rename && !several) first.push({ label: "Rename", keys: "F2", icon: Pencil, run: rename });
   if (chats.some(({ temporary }) => temporary)) {

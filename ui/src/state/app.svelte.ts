@@ -1,5 +1,5 @@
 import { createContext } from "svelte";
-import type { ChatSummary, DeletedMessage, Host, HostEvent, Snapshot, Undone } from "../host/host";
+import type { Host, HostEvent, Snapshot } from "../host/host";
 import { Announcer } from "./announcer.svelte";
 import { Backups } from "./backups.svelte";
 import { Chats } from "./chats.svelte";
@@ -13,9 +13,9 @@ import { Help } from "./help.svelte";
 import { Find } from "./find.svelte";
 import { Layout } from "./layout.svelte";
 import { ContextMenu } from "./menu.svelte";
+import { Deletion } from "./deletion";
 import { Dialogs } from "./dialogs.svelte";
 import { Disk } from "./disk.svelte";
-import type { Entry } from "./entry.svelte";
 import { Model } from "./model.svelte";
 import { ModelChecking } from "./model-check.svelte";
 import { Models } from "./models.svelte";
@@ -31,6 +31,7 @@ import { Sending } from "./sending";
 import { Slash } from "./slash.svelte";
 import { Thinking } from "./thinking.svelte";
 import { Transfers } from "./transfers.svelte";
+import { UndoHistory } from "./undo-history";
 
 /** Time that the first screen waits for the list of models. */
 const LIST_WITHIN_MS = 150;
@@ -48,7 +49,7 @@ function beginAgain(note: string): void {
  * The application as the window sees it: one class per concern, and the actions that span several.
  */
 export class App {
-  readonly notices = new Notices();
+  readonly notices: Notices;
   readonly announcer = new Announcer();
   readonly menu = new ContextMenu();
   readonly layout = new Layout();
@@ -72,6 +73,8 @@ export class App {
   readonly queue: Queue;
   readonly search: Search;
   readonly navigation: Navigation;
+  readonly deletion: Deletion;
+  readonly history: UndoHistory;
   readonly palette: Palette;
   readonly slash: Slash;
   readonly sending: Sending;
@@ -79,11 +82,14 @@ export class App {
   readonly transfers: Transfers;
   readonly backups: Backups;
   #firstStart = $state(false);
-  /** Last chat that was removed while it was open. */
-  #removed: number | null = null;
   about = $state.raw<About>({ version: "", dataFolder: "", dataFolderFixed: null, logFile: "" });
 
   constructor(private readonly host: Host) {
+    this.notices = new Notices({
+      undo: () => this.history.undo(),
+      redo: () => this.history.redo(),
+      onfail: (error) => this.disk.report(error),
+    });
     this.dialogs = new Dialogs(host, this.notices);
     this.chats = new Chats(host, this.notices);
     this.folders = new Folders(host, this.notices);
@@ -110,8 +116,15 @@ export class App {
     this.queue = new Queue(host, this.notices);
     this.search = new Search(host, this.notices, this.layout);
     this.navigation = new Navigation(host, this);
+    this.deletion = new Deletion(host, this);
+    this.history = new UndoHistory(host, this);
     this.palette = new Palette(host, this.chats, this.conversation, this.navigation);
-    this.slash = new Slash(this.composer, this.models, this.notices);
+    this.slash = new Slash(
+      this.composer,
+      this.models,
+      this.notices,
+      () => void this.sending.send(),
+    );
     this.sending = new Sending(host, this);
     this.disk = new Disk(host, () => {
       this.composer.resave();
@@ -126,10 +139,6 @@ export class App {
       (chat) => void this.navigation.open(chat),
     );
     this.backups = new Backups(host, this.notices, beginAgain);
-    this.notices.undo = () => void this.undo();
-    this.notices.redo = () => void this.redo();
-    this.notices.onfail = (error) => this.disk.report(error);
-    this.slash.onsend = () => void this.sending.send();
   }
 
   /** True before the first message of a new installation. */
@@ -177,100 +186,9 @@ export class App {
       await Promise.race([listed, new Promise((resolve) => setTimeout(resolve, LIST_WITHIN_MS))]);
   }
 
-  /** Deletes a message and its descendants. */
-  async deleteMessage(entry: Entry): Promise<void> {
-    const { conversation } = this;
-    const { visit } = conversation;
-    if (conversation.writing || !(await conversation.delete(entry))) return;
-    if (visit.lasts) this.composer.focus();
-    this.notices.changed(entry.role === "user" ? "deleted the message" : "deleted the answer");
-  }
-
-  /** Restores a deleted message and its descendants, and shows it. */
-  async restoreMessage({ id, chat }: DeletedMessage): Promise<void> {
-    const { visit } = this.conversation;
-    const label = await this.notices.guard(this.host.restoreMessage(id));
-    if (label === null) return;
-    this.notices.changed(label);
-    await Promise.all([this.current.refreshBin(), visit.lasts && this.navigation.open(chat, id)]);
-  }
-
-  /** Undoes the last change to a chat. */
-  undo(): Promise<void> {
-    return this.#takeBack(
-      () => this.host.undo(),
-      ({ label, restored }) => this.notices.undone(label, restored),
-      "There is nothing to undo.",
-    );
-  }
-
-  /** Redoes the last change that was undone. */
-  redo(): Promise<void> {
-    return this.#takeBack(
-      () => this.host.redo(),
-      ({ label }) => this.notices.redone(label),
-      "There is nothing to redo.",
-    );
-  }
-
-  /** Saves pending changes, so that the host undoes the most recent one. */
-  async #settle(): Promise<void> {
+  /** Saves debounced changes now. */
+  async flush(): Promise<void> {
     await Promise.all([this.composer.flush(), this.preferences.flush(), this.presets.flush()]);
-  }
-
-  async #takeBack(
-    request: () => Promise<Undone | null>,
-    say: (change: Undone) => void,
-    nothing: string,
-  ): Promise<void> {
-    const { conversation } = this;
-    const { visit, chat: open } = conversation;
-    await this.#settle();
-    const change = await this.notices.guard(request().then((change) => change ?? "none"));
-    if (change === null) return;
-    if (change === "none") {
-      this.notices.show(nothing);
-      return;
-    }
-    const { chat, settings } = change;
-    if (settings) this.preferences.take(settings);
-    void this.current.refreshBin();
-    say(change);
-    // The open chat may have been removed by the change, and another one restored in its place.
-    const hasGone = visit.lasts && open !== null && conversation.chat === null;
-    // It was open when it was removed, and no other chat is open now.
-    const comesBack = chat === this.#removed && open === null && visit.lasts;
-    const isMeant = chat === conversation.visit.chat || hasGone || comesBack;
-    if (chat !== null && isMeant && this.chats.find(chat)) await this.navigation.open(chat);
-  }
-
-  removeChat(chat: ChatSummary): Promise<void> {
-    return this.removeChats([chat]);
-  }
-
-  async removeChats(chats: ChatSummary[]): Promise<void> {
-    const { chat } = this.conversation;
-    if (this.#includesOpen(chats)) {
-      this.navigation.leave();
-      this.#removed = chat;
-    }
-    await this.chats.remove(chats);
-  }
-
-  /** Deletes chats of the bin permanently. */
-  async deleteForGood(chats: ChatSummary[]): Promise<void> {
-    if (this.#includesOpen(chats)) this.navigation.leave();
-    await this.list.deleteForGood(chats);
-  }
-
-  /** Checks if one of these chats is open or being opened. */
-  #includesOpen(chats: ChatSummary[]): boolean {
-    return chats.some(({ id }) => id === this.conversation.visit.chat);
-  }
-
-  /** Saves debounced changes now, because the window is closing. */
-  flush(): void {
-    void this.#settle();
   }
 
   #receive(event: HostEvent): void {

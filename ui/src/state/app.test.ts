@@ -288,26 +288,6 @@ test("a model that cannot think is not asked to", async () => {
   expect(sends(host)[0]).toEqual(["send", null, "Hello", false]);
 });
 
-test("deleting another chat leaves the open one", async () => {
-  const { app } = await start();
-  const [first, second] = await openFirst(app);
-  const other = app.chats.find(second);
-  if (!other) throw new Error("no chat");
-  await app.removeChat(other);
-  expect(app.conversation.chat).toBe(first);
-});
-
-test("deleting the open chat leaves an empty window", async () => {
-  const { app } = await start();
-  const [first] = app.chats.list;
-  if (!first) throw new Error("no chats");
-  await app.navigation.open(first.id);
-  expect(app.conversation.entries.length).toBeGreaterThan(0);
-  await app.removeChat(first);
-  expect(app.conversation.entries).toEqual([]);
-  expect(app.conversation.chat).toBeNull();
-});
-
 test("a bad file's reason is shown until it is put aside, and again for the next one", async () => {
   const { app, host } = await start();
   const error = { code: "bad-model", message: "a.gguf ends early." } as const;

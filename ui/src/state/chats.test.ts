@@ -46,8 +46,7 @@ async function listed(
 
 test("each change says what it was, and offers to take it back while it is the last one", async () => {
   const host = new FakeHost();
-  const notices = new Notices();
-  notices.undo = () => void host.undo();
+  const notices = new Notices({ undo: () => host.undo() });
   const { chats, first } = await listed(host, notices);
   const second = chats.list[1] as ChatSummary;
   await chats.archive([first, second], true);

@@ -122,7 +122,7 @@ export const commands: readonly Command[] = [
     name: "Undo the last change",
     keywords: "back revert restore",
     keys: "Ctrl+Z",
-    run: (app) => app.undo(),
+    run: (app) => app.history.undo(),
     inDialogs: true,
   },
   {
@@ -130,7 +130,7 @@ export const commands: readonly Command[] = [
     keywords: "again",
     keys: "Ctrl+Shift+Z",
     also: "Ctrl+Y",
-    run: (app) => app.redo(),
+    run: (app) => app.history.redo(),
     inDialogs: true,
   },
   {
@@ -334,7 +334,7 @@ export const commands: readonly Command[] = [
   {
     name: "Delete this chat",
     keywords: "remove bin",
-    run: (app) => app.current.chat && app.removeChat(app.current.chat),
+    run: (app) => app.current.chat && app.deletion.remove([app.current.chat]),
     when: hasTitle,
   },
   {

@@ -139,7 +139,7 @@ test("an answer that was not given all says where the model began to read, and a
   if (answer) await conversation.readAgain(answer);
   expect(answer?.readFrom?.again).toBe(true);
   expect(conversation.reading).toBe(null);
-  await app.undo();
+  await app.history.undo();
   expect(conversation.reading).toEqual({ message: 2, thinking: 2 });
 });
 
@@ -152,7 +152,7 @@ test("a new chat begins with a summary of this one, and knows where it comes fro
   expect(app.current.chat?.continues).toBe(chat);
   expect(app.conversation.entries.map(({ role }) => role)).toEqual(["user", "assistant"]);
   expect(app.conversation.last?.thinks).toBe(false);
-  await app.undo();
+  await app.history.undo();
   expect(app.conversation.chat).toBe(chat);
   expect(app.chats.find(chat)).toBeDefined();
 });

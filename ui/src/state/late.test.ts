@@ -100,17 +100,17 @@ const asked: [
     "Deleted the answer",
     async ({ app }) =>
       () =>
-        app.deleteMessage(lastAnswer(app)),
+        app.deletion.deleteMessage(lastAnswer(app)),
   ],
   [
     "restoreMessage",
     "Restored an answer",
     async ({ app }) => {
-      await app.deleteMessage(lastAnswer(app));
+      await app.deletion.deleteMessage(lastAnswer(app));
       await app.list.refreshBin();
       const [deleted] = app.list.deletedMessages;
       if (!deleted) throw new Error("nothing is deleted");
-      return () => app.restoreMessage(deleted);
+      return () => app.deletion.restoreMessage(deleted);
     },
   ],
   [
@@ -118,7 +118,7 @@ const asked: [
     "Undone: renamed “How does compound interest work?”",
     async ({ app, first }) => {
       await app.chats.rename(first, "Interest");
-      return () => app.undo();
+      return () => app.history.undo();
     },
   ],
   [
@@ -126,8 +126,8 @@ const asked: [
     "Redone: renamed “How does compound interest work?”",
     async ({ app, first }) => {
       await app.chats.rename(first, "Interest");
-      await app.undo();
-      return () => app.redo();
+      await app.history.undo();
+      return () => app.history.redo();
     },
   ],
   [
@@ -258,7 +258,7 @@ test("a chat is opened though the one before it is deleted meanwhile", async () 
   slow(host, "openChat", 1000);
   const opened = app.navigation.open(other);
   const chat = app.chats.find(first);
-  if (chat) await app.removeChat(chat);
+  if (chat) await app.deletion.remove([chat]);
   await settle(5000);
   await opened;
   expect(app.conversation.chat).toBe(other);
@@ -385,7 +385,7 @@ test("the bin is as it was found last", async () => {
   };
   const shown = app.list.show("bin");
   const chat = app.chats.find(first);
-  if (chat) await app.removeChat(chat);
+  if (chat) await app.deletion.remove([chat]);
   await settle(5000);
   await shown;
   expect(app.list.bin.map(({ id }) => id)).toEqual([first]);

@@ -63,7 +63,7 @@ test("what goes is selected no more, and a menu is about what is selected", asyn
   if (!first || !second || !third) throw new Error("no chats");
   expect(list.chosen(second)).toHaveLength(2);
   expect(list.chosen(third)).toEqual([third]);
-  await app.removeChats([first]);
+  await app.deletion.remove([first]);
   expect(selected(list)).toEqual([all[1]]);
 });
 
@@ -98,20 +98,20 @@ test("archived chats and the bin are views of the list, which follow what happen
   await app.chats.archive([first], true);
   await list.show("archive");
   expect(keys(list)).toEqual([all[0]]);
-  await app.removeChats([second]);
+  await app.deletion.remove([second]);
   await list.show("bin");
   expect(keys(list)).toEqual([all[1]]);
   await app.navigation.open(second.id);
   expect(app.current.readOnly).toBe(true);
   expect(app.current.chat?.title).toBe(second.title);
-  await app.undo();
+  await app.history.undo();
   await vi.advanceTimersByTimeAsync(1);
   expect(keys(list)).toEqual([]);
   expect(app.current.readOnly).toBe(false);
-  await app.removeChats([second]);
+  await app.deletion.remove([second]);
   await vi.advanceTimersByTimeAsync(1);
   await app.navigation.open(second.id);
-  await app.deleteForGood(list.bin);
+  await app.deletion.deleteForGood(list.bin);
   expect(keys(list)).toEqual([]);
   expect(app.conversation.chat, "there is nothing left to read").toBeNull();
   expect(list.view).toBe("bin");

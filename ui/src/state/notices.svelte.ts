@@ -13,6 +13,16 @@ export type Notice = {
   stays?: boolean;
 };
 
+/** Requests and reports of the notices to other parts. */
+type Effects = {
+  /** Undoes the last change. */
+  undo: () => unknown;
+  /** Redoes the last undone change. */
+  redo: () => unknown;
+  /** Receives every failure first. Returns true if no notice is needed. */
+  onfail: (error: Failure) => boolean;
+};
+
 const LIFE_MS = 8000;
 
 /** Short messages at the edge of the window that disappear after a while. */
@@ -20,15 +30,12 @@ export class Notices {
   list = $state.raw<Notice[]>([]);
   #next = 1;
 
+  constructor(private readonly effects: Partial<Effects> = {}) {}
+
   /** `stays`: keeps a longer report until it is dismissed. */
   show(text: string, action?: Notice["action"], stays = false): void {
     this.#add({ text, tone: "plain", stays, ...(action && { action }) });
   }
-
-  /** Undoes the last change. */
-  undo: () => void = () => undefined;
-  /** Redoes the last undone change. */
-  redo: () => void = () => undefined;
 
   /** Reports a change, by its undo label, with an optional addition, and offers to undo it. */
   changed(what: string, more = "", stays = false, look?: Action): void {
@@ -55,15 +62,12 @@ export class Notices {
       if (action.label !== "Undo" && action.label !== "Redo") return [{ ...notice, action }];
       return notice.stays ? [{ ...notice, look: undefined }] : [];
     });
-    const run = (): void => (label === "Undo" ? this.undo() : this.redo());
+    const run = (): void => void (label === "Undo" ? this.effects.undo?.() : this.effects.redo?.());
     this.#add({ text, tone: "plain", stays, action: { label, run }, look });
   }
 
-  /** Receives every failure first. Returns true if no notice is needed. */
-  onfail: (error: Failure) => boolean = () => false;
-
   fail(error: Failure): void {
-    if (this.onfail(error)) return;
+    if (this.effects.onfail?.(error)) return;
     this.#add({ text: error.message, tone: "error" });
   }
 

@@ -44,3 +44,24 @@ test("a report stays, without its button once something else has changed", () =>
     ["Deleted “Birds”", "Undo"],
   ]);
 });
+
+test("a notice undoes or redoes what it is about", () => {
+  const done: string[] = [];
+  const notices = new Notices({ undo: () => done.push("undo"), redo: () => done.push("redo") });
+  const press = (): void => notices.list.at(-1)?.action?.run();
+  notices.changed("deleted “Birds”");
+  press();
+  notices.undone("deleted “Birds”", "“Birds”");
+  press();
+  notices.redone("deleted “Birds”");
+  press();
+  expect(done).toEqual(["undo", "redo", "undo"]);
+});
+
+test("a failure that is shown elsewhere needs no notice", async () => {
+  const notices = new Notices({ onfail: ({ code }) => code === "disk-full" });
+  const failed = (code: string): Promise<never> => Promise.reject({ code, message: code });
+  await notices.guard(failed("disk-full"));
+  await notices.guard(failed("store"));
+  expect(texts(notices)).toEqual(["store"]);
+});

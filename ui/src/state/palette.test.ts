@@ -234,7 +234,7 @@ test("a chat of the bin is not gone on with, nor summed up", async () => {
   const offered = (): boolean =>
     app.palette.commands().some(({ name }) => name === "Start a new chat with a summary");
   expect(offered()).toBe(true);
-  await app.removeChat(chat);
+  await app.deletion.remove([chat]);
   await app.list.show("bin");
   await app.navigation.open(chat.id);
   expect(app.current.readOnly).toBe(true);

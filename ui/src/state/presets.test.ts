@@ -29,7 +29,7 @@ test("a preset that is chosen for a chat stays with it, and switches its thinkin
   expect(app.presets.name).toBe("No preset");
   await app.navigation.open(chat ?? 0);
   expect(app.presets.name).toBe("Coder");
-  await app.undo();
+  await app.history.undo();
   expect(app.presets.name).toBe("No preset");
 });
 

@@ -31,13 +31,13 @@ export class Slash {
   /** Reason why a command cannot be run now, or null. */
   refusal: (name: SlashName) => string | null = () => null;
   run: (name: SlashName, argument: string) => void = () => undefined;
-  /** Sends the text in the box. */
-  onsend: () => void = () => undefined;
 
   constructor(
     private readonly composer: Composer,
     private readonly models: Models,
     private readonly notices: Notices,
+    /** Sends the text in the box. */
+    private readonly send: () => void,
   ) {}
 
   readonly choices = $derived.by((): SlashChoice[] => {
@@ -114,7 +114,7 @@ export class Slash {
   #refuse(why: string): void {
     const send = (): void => {
       this.#dismissed = true;
-      this.onsend();
+      this.send();
     };
     this.notices.show(why, { label: "Send as a message", run: send });
   }

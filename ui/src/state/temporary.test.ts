@@ -40,11 +40,11 @@ test("a temporary chat that is kept stays open, and so it does when that is undo
   expect(app.current.chat).toMatchObject({ temporary: false, title: "Tell me a story" });
   expect(app.conversation.entries).toHaveLength(2);
   expect(app.notices.list.at(-1)?.text).toBe("Kept “Tell me a story”");
-  await app.undo();
+  await app.history.undo();
   expect(app.conversation.chat).toBe(chat.id);
   expect(app.current.chat?.temporary).toBe(true);
   expect(app.notices.list.at(-1)?.text).toBe("Undone: kept “Tell me a story”");
-  await app.redo();
+  await app.history.redo();
   expect(app.current.chat).toMatchObject({ temporary: false, title: "Tell me a story" });
 });
 
@@ -66,7 +66,7 @@ test("a kept chat goes on with what is written in it, and so does the temporary 
   app.composer.write("another half");
   app.composer.flush();
   await vi.advanceTimersByTimeAsync(100);
-  await app.undo();
+  await app.history.undo();
   expect(app.conversation.chat).toBe(temporary.id);
   expect([app.composer.text, app.queue.of(temporary.id)]).toEqual(["another half", []]);
   const drafts = host.calls.filter(([verb]) => verb === "saveDraft");

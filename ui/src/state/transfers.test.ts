@@ -18,9 +18,8 @@ type Started = {
 
 function started(): Started {
   const host = new FakeHost();
-  const notices = new Notices();
   const undone: number[] = [];
-  notices.undo = () => undone.push(1);
+  const notices = new Notices({ undo: () => undone.push(1) });
   const chats = new Chats(host, notices);
   const dialogs = new Dialogs(host, notices);
   const opened: number[] = [];

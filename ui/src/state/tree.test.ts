@@ -18,7 +18,7 @@ async function asked(app: App, text = "Tell me a story"): Promise<Entry> {
 }
 
 const undone = async (app: App): Promise<string | undefined> => {
-  await app.undo();
+  await app.history.undo();
   return app.notices.list.at(-1)?.text;
 };
 
@@ -29,7 +29,7 @@ test("a deleted message goes with what follows, and comes back", async () => {
   const { entries } = app.conversation;
   const second = entries[2];
   if (!second) throw new Error("no second question");
-  await app.deleteMessage(second);
+  await app.deletion.deleteMessage(second);
   expect(app.conversation.entries).toEqual(entries.slice(0, 2));
   expect(app.notices.list.at(-1)?.text).toBe("Deleted the message");
   expect(await undone(app)).toBe("Restored “And another”");
@@ -41,7 +41,7 @@ test("the first message of a chat can be deleted, and the chat goes on", async (
   await asked(app);
   const [question] = app.conversation.entries;
   const { chat } = app.conversation;
-  if (question) await app.deleteMessage(question);
+  if (question) await app.deletion.deleteMessage(question);
   expect([app.conversation.chat, app.conversation.entries]).toEqual([chat, []]);
   await asked(app, "Again");
   expect([app.conversation.chat, app.conversation.entries.length]).toEqual([chat, 2]);
@@ -60,7 +60,7 @@ test("a branch is copied into a chat of its own, which opens", async () => {
   for (let times = 0; times < 2; times++) {
     expect(await undone(app)).toBe("Undone: made a new chat of “Tell me a story”");
     expect([app.conversation.chat, app.conversation.entries.length]).toEqual([chat, 4]);
-    await app.redo();
+    await app.history.redo();
     await app.navigation.open(copy);
   }
 });
@@ -139,14 +139,14 @@ test("a deleted message is listed in the bin, and comes back from there", async 
   const { app } = await start();
   const answer = await asked(app);
   const { chat } = app.conversation;
-  await app.deleteMessage(answer);
+  await app.deletion.deleteMessage(answer);
   await app.list.show("bin");
   expect(app.list.deletedMessages).toMatchObject([
     { id: answer.id, chat, title: "Tell me a story", text: answer.text.slice(0, 200) },
   ]);
   const [deleted] = app.list.deletedMessages;
   if (!deleted) throw new Error("nothing is listed");
-  await app.restoreMessage(deleted);
+  await app.deletion.restoreMessage(deleted);
   expect(app.conversation.entries.map(({ id }) => id)).toContain(answer.id);
   expect(app.list.deletedMessages).toEqual([]);
   expect(await undone(app)).toBe("Undone: restored an answer");
