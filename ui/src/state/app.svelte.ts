@@ -45,9 +45,7 @@ function beginAgain(note: string): void {
   location.reload();
 }
 
-/**
- * The application as the window sees it: one class per concern, and the actions that span several.
- */
+/** The application as the window sees it: one class per concern. Routes the events of the host. */
 export class App {
   readonly notices: Notices;
   readonly announcer = new Announcer();

@@ -103,3 +103,23 @@ test("a temporary chat without a message is nowhere in a list", async () => {
   app.navigation.startOver();
   expect(app.notices.list).toEqual([]);
 });
+
+test("a renaming that is answered late does not bring the spinner back", async () => {
+  const { app, host } = await start();
+  app.composer.write("Tell me a story");
+  await app.sending.send();
+  await vi.advanceTimersByTimeAsync(200);
+  const { chat } = app.conversation;
+  if (chat === null) throw new Error("no chat");
+  expect(app.chats.find(chat)?.writing).toBe(true);
+  const rename = host.renameChat.bind(host);
+  host.renameChat = async (...given) => {
+    const answer = await rename(...given);
+    await new Promise((resolve) => setTimeout(resolve, 60_000));
+    return answer;
+  };
+  const renamed = app.chats.rename(chat, "Other");
+  await vi.advanceTimersByTimeAsync(61_000);
+  await renamed;
+  expect(app.chats.find(chat)).toMatchObject({ writing: false, title: "Other" });
+});

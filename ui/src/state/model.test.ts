@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { FakeHost } from "../host/fake/fake";
-import { big, ready } from "../host/fake/library";
+import { big, bundledModel, ready } from "../host/fake/library";
 import { Model } from "./model.svelte";
 import { Notices } from "./notices.svelte";
 
@@ -18,4 +18,16 @@ test("what a file is called cannot be reordered", () => {
   ]);
   model.dismissFault();
   expect(model.fault).toBeNull();
+});
+
+test("a bad file's reason is shown until it is put aside, and again for the next one", () => {
+  const model = new Model(new FakeHost(), new Notices());
+  const error = { code: "bad-model", message: "a.gguf ends early." } as const;
+  model.take({ ...ready(bundledModel), error });
+  expect(model.fault?.message).toBe("a.gguf ends early.");
+  model.dismissFault();
+  expect(model.fault).toBeNull();
+  model.take(ready(bundledModel));
+  model.take({ ...ready(bundledModel), error });
+  expect(model.fault?.message).toBe("a.gguf ends early.");
 });

@@ -95,3 +95,18 @@ test("what the host has changed is shown, and not saved over", async () => {
   await vi.advanceTimersByTimeAsync(1000);
   expect(host.calls.filter(([verb]) => verb === "saveSettings")).toHaveLength(1);
 });
+
+test("settings change at once and are saved once", async () => {
+  const { host, preferences } = make();
+  preferences.set("temperature", 0.2);
+  preferences.set("temperature", 0.3);
+  preferences.change({ theme: "dark" });
+  expect(preferences.value.samplingChanges.temperature).toBe(0.3);
+  await vi.advanceTimersByTimeAsync(1000);
+  const saved = host.calls.filter(([verb]) => verb === "saveSettings");
+  expect(saved).toHaveLength(1);
+  expect(saved[0]?.[1]).toMatchObject({
+    theme: "dark",
+    samplingChanges: { temperature: 0.3, topP: null },
+  });
+});

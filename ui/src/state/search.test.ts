@@ -68,3 +68,25 @@ test("searching brings the sidebar back", () => {
   search.focus();
   expect([layout.sidebarShown, search.focusRequested]).toEqual([true, true]);
 });
+
+test("search answers the newest question only", async () => {
+  const host = new FakeHost();
+  const answer = host.search.bind(host);
+  host.search = async (query) => {
+    if (query === "bird") await new Promise((resolve) => setTimeout(resolve, 500));
+    return answer(query);
+  };
+  const search = new Search(host, new Notices(), new Layout());
+  search.ask("bird");
+  await vi.advanceTimersByTimeAsync(100);
+  search.ask("photos");
+  await vi.advanceTimersByTimeAsync(1000);
+  expect(search.answered).toBe("photos");
+  const found = search.groups.flatMap(({ title, lines }) => [
+    title,
+    ...lines.map(({ parts }) => parts),
+  ]);
+  const marked = found.flat().filter(({ hit }) => hit);
+  expect(marked.length).toBeGreaterThan(0);
+  expect(marked.every(({ text }) => text.toLowerCase() === "photos")).toBe(true);
+});
