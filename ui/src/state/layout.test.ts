@@ -8,7 +8,7 @@ test("the sidebar of a wide window stays as it was while the window is narrow", 
   layout.toggleSidebar();
   expect(layout.sidebarShown).toBe(true);
   layout.narrow = false;
-  expect(layout.sidebarShown).toBe(false);
+  expect([layout.sidebarShown, layout.drawerShown]).toEqual([false, false]);
 });
 
 test("only a drawer covers the chat, and only a drawer is closed", () => {
