@@ -22,8 +22,11 @@ const cargo = (command, ...args) => [
   "cargo",
   [command, "--workspace", "--manifest-path", manifest, ...args],
 ];
+// In CI clippy compiles the workspace, so that the checks need not compile it again.
+const lints = process.env.CI ? { RUSTC_WORKSPACE_WRAPPER: "clippy-driver" } : {};
 const env = {
   ...process.env,
+  ...lints,
   CHROMIUM: chromium,
   // The same binary that cargo builds for the Rust tests, so that one build serves both.
   GOLDCREST_BINARY: app,
@@ -73,7 +76,10 @@ const all = {
     steps: [npm("test:ui:browser")],
     budget: 360,
   },
-  build: { title: "Rust: build", steps: [cargo("build", "--bins", "--tests")] },
+  build: {
+    title: "Rust: build",
+    steps: [cargo("build", ...(process.env.CI ? ["--all-targets"] : ["--bins", "--tests"]))],
+  },
   rust: {
     title: "Rust: tests",
     runner: "cargo",
@@ -97,7 +103,12 @@ const all = {
       [process.execPath, ["--test", ".scripts/second-build.mjs"]],
     ],
   },
-  arm: { title: "Kernels for aarch64", runner: "parts", steps: [npm("test:arm")] },
+  arm: {
+    title: "Kernels for aarch64",
+    runner: "parts",
+    steps: [npm("test:arm")],
+    env: { RUSTC_WORKSPACE_WRAPPER: "" },
+  },
   // Mesa's default is 8 lanes on every CPU with AVX, which the part "Rust" covers.
   gpu4: gpu(4),
   gpu16: gpu(16),
