@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use app::models::Models;
 use chat::Settings;
 
 use crate::desktop::Desktop;
-use crate::models::Models;
 
 /// Passes the settings to the parts that do not query them.
 pub fn follow(settings: &Settings, models: &Models, desktop: &Arc<dyn Desktop>) {

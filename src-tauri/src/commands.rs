@@ -8,12 +8,19 @@ mod data;
 use std::sync::Arc;
 
 use ::models::ModelList;
+use app::folders::Folders;
+use app::model_check::{CheckSubject, ModelChecker};
+use app::models::Models;
+use app::network_check::{self, NetworkCheck};
+use app::startup::Startup;
+use app::wire::{GuideAnswer, GuideTopic, HostEvent, ShellEvent, Snapshot, StartState};
 use chat::{
     Chat, ChatId, ChatPreset, ChatSnapshot, ChatSummary, ChatView, ContextUsage, DeletedMessage,
     Failure, FolderId, LengthWish, MessageId, ModelChoice, PresetContent, PresetId, QueuedMessage,
     SearchAnswer, SearchHit, Settings, Undone,
 };
 use guide::Guide;
+use host::context_options::{self, ContextOptions};
 use tauri::ipc::{Channel, Invoke};
 use tauri::{Runtime, State};
 
@@ -21,15 +28,8 @@ use crate::applied_settings::follow;
 use crate::desktop::{Desktop, FileFilter, link};
 use crate::events::Events;
 use crate::file_dialogs::{FileDialogs, Purpose};
-use crate::folders::Folders;
-use crate::model::context_options::{self, ContextOptions};
-use crate::model_check::{CheckSubject, ModelChecker};
-use crate::models::Models;
-use crate::network_check::{self, NetworkCheck};
 use crate::preset_files::{self, ImportedPresets};
 use crate::reply::{Reply, ask, ask_models, blocking};
-use crate::startup::Startup;
-use crate::wire::{GuideAnswer, GuideTopic, HostEvent, ShellEvent, Snapshot, StartState};
 
 use data::*;
 

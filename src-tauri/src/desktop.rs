@@ -2,11 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
+use host::test_hooks;
 use tauri::{AppHandle, Manager, Runtime};
 use tauri_plugin_dialog::{DialogExt, FileDialogBuilder, FilePath};
 use url::Url;
 
-use crate::{main_window, test_hooks};
+use crate::main_window;
 
 /// The desktop. Dialogs block, and so may every call that starts a program or moves a file.
 pub trait Desktop: Send + Sync {

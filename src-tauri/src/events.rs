@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tauri::ipc::Channel;
 
-use crate::wire::HostEvent;
+use app::wire::HostEvent;
 
 /// Sends events to the latest subscriber. Before there is one they are dropped, as the page reads a snapshot after it
 /// subscribed.
@@ -30,8 +30,9 @@ impl Events {
 mod tests {
     use std::sync::mpsc;
 
+    use app::wire::ShellEvent;
+
     use super::*;
-    use crate::wire::ShellEvent;
 
     #[test]
     fn the_latest_subscriber_replaces_the_older() {

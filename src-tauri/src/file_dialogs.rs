@@ -6,15 +6,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use app::folders::{DIALOGS_FILE, Folders};
 use directories::UserDirs;
 use serde::{Deserialize, Serialize};
 use system::private;
 
 use crate::desktop::{Desktop, FileFilter};
-use crate::folders::Folders;
-
-/// Folders that were used last, in the data folder.
-pub const DIALOGS_FILE: &str = "dialogs.json";
 
 /// Purpose of a file dialog. Each begins in the folder that was last used for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

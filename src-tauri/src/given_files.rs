@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use chat::{Chat, ModelChoice};
+use models::{is_gguf, model_among};
 use tauri::{AppHandle, Manager, Runtime};
 
 use crate::events::Events;
@@ -19,7 +20,7 @@ pub struct GivenFile(Mutex<Option<PathBuf>>);
 impl GivenFile {
     /// Takes the file to open among the app's arguments.
     pub fn of(files: Vec<PathBuf>) -> Self {
-        Self(Mutex::new(chosen(files)))
+        Self(Mutex::new(model_among(files)))
     }
 
     /// Takes the pending file.
@@ -39,7 +40,7 @@ impl GivenFile {
 
 /// Opens a model file in the running app, or once the chats are open.
 pub fn open<R: Runtime>(app: &AppHandle<R>, files: Vec<PathBuf>) {
-    let Some(file) = chosen(files) else {
+    let Some(file) = model_among(files) else {
         return;
     };
     app.state::<GivenFile>().put(file);
@@ -82,18 +83,6 @@ pub fn open_waiting<R: Runtime>(app: &AppHandle<R>, chat: &Chat) {
     }
 }
 
-/// Chooses the first GGUF among several files, else the first file: the engine describes its fault best.
-pub fn chosen(files: Vec<PathBuf>) -> Option<PathBuf> {
-    let gguf = files.iter().position(|file| is_gguf(file));
-    files.into_iter().nth(gguf.unwrap_or(0))
-}
-
-/// Returns whether a file has the extension of GGUF files.
-pub fn is_gguf(file: &Path) -> bool {
-    file.extension()
-        .is_some_and(|extension| extension.eq_ignore_ascii_case("gguf"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -106,16 +95,5 @@ mod tests {
         for name in ["a.gguf", "b.txt", "c"] {
             assert!(!may_have_chats(Path::new(name)), "{name}");
         }
-    }
-
-    #[test]
-    fn of_several_files_the_first_gguf_is_opened() {
-        let chosen = |names: &[&str]| chosen(names.iter().map(PathBuf::from).collect());
-        assert_eq!(
-            chosen(&["a.txt", "b.GGUF", "c.gguf"]),
-            Some("b.GGUF".into())
-        );
-        assert_eq!(chosen(&["a.txt", "b"]), Some("a.txt".into()));
-        assert_eq!(chosen(&[]), None);
     }
 }

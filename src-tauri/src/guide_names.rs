@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use clap::CommandFactory;
 use guide::Guide;
 
-use crate::cli::{Cli, ENVIRONMENT};
+use app::cli::{Cli, ENVIRONMENT};
 
 /// Names in bold that are put together by the page, or are not the page's.
 const NOT_LITERAL: [(&str, &str); 7] = [

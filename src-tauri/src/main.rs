@@ -1,50 +1,26 @@
 //! Goldcrest: a native window that chats with SmolLM3 offline, and the same model on the command line.
 //!
-//! This crate is the shell, the only code that names tauri. It connects `chat` and `engine` and holds no rules of its
-//! own: a command goes to `chat`, a turn goes to `engine`.
+//! This crate is the shell, the only code that names tauri: the window, its commands, the desktop. It holds no rules of
+//! its own: a command goes to `chat`, or to the library `app`.
 
 #![cfg_attr(all(windows, not(debug_assertions)), windows_subsystem = "windows")]
 
 #[macro_use]
 mod each_command;
-mod app;
 mod applied_settings;
-mod bundled_model;
-mod cli;
 mod commands;
-mod data_folder;
-mod data_pointer;
 mod desktop;
 mod display;
-mod environment;
 mod events;
-mod exporting;
 mod file_dialogs;
-mod file_names;
-mod folders;
 mod given_files;
-mod importing;
 mod instance;
-mod limits;
-mod logging;
-mod lost_folder;
 mod main_window;
-mod model;
-mod model_check;
-mod models;
-mod network_check;
-mod power;
 mod preset_files;
-mod reference_process;
 mod reply;
-mod startup;
-mod test_hooks;
+mod shell;
 mod transfers;
-mod verify;
-mod visible;
 mod window;
-mod wire;
-mod worker;
 
 #[cfg(test)]
 mod bindings;
@@ -57,7 +33,9 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use folders::Folders;
+use app::folders::{self, Folders};
+use app::{cli, limits, logging, visible};
+use models::model_among;
 
 fn main() -> ExitCode {
     // No other protection is possible, and a system on which it fails is no worse than without.
@@ -82,7 +60,7 @@ fn open_window(files: Vec<PathBuf>) -> ExitCode {
             "No window opens here, for {reason}. The chat is in the terminal instead."
         ));
         logging::to_stderr();
-        return cli::converse(given_files::chosen(files));
+        return cli::converse(model_among(files));
     }
     let Some(folders) = Folders::of_user() else {
         say("goldcrest: no home folder was found; set GOLDCREST_DATA_DIR");
@@ -95,7 +73,7 @@ fn open_window(files: Vec<PathBuf>) -> ExitCode {
         say(&format!("goldcrest: {}: {error}", folders.logs().display()));
         logging::to_stderr();
     }
-    match app::run(folders, files) {
+    match shell::run(folders, files) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             tracing::error!("{error}");

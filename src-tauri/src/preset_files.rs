@@ -1,11 +1,11 @@
 //! Export and import of presets, to files that the user chooses in a dialog.
 
+use app::file_names::as_file_name;
 use chat::preset::{ReadPresets, file};
 use chat::{Chat, Failure, Preset, PresetId};
 use serde::Serialize;
 
 use crate::file_dialogs::{FileDialogs, Purpose};
-use crate::file_names::as_file_name;
 
 /// Result of an import.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

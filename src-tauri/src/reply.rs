@@ -2,7 +2,7 @@
 
 use chat::{Chat, Failure};
 
-use crate::models::Models;
+use app::models::Models;
 
 pub type Reply<T> = Result<T, Failure>;
 

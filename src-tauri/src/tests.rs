@@ -5,6 +5,10 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
+use app::folders::Folders;
+use app::model_check::ModelChecker;
+use app::startup::{StartError, Startup};
+use app::wire::StartState;
 use chat::{Chat, Failure, FailureCode, ModelChoice, ModelHost, ModelInfo, ModelOptions, Opening};
 use engine::{Conversation, Event, Finished, GenerateParams, Prompt, Signals};
 use serde_json::{Value, json};
@@ -17,12 +21,8 @@ use tempfile::TempDir;
 
 use crate::desktop::{Desktop, FileFilter};
 use crate::events::Events;
-use crate::folders::Folders;
 use crate::given_files::GivenFile;
-use crate::model_check::ModelChecker;
-use crate::startup::{StartError, Startup};
 use crate::transfers::Transfers;
-use crate::wire::StartState;
 use crate::{commands, window};
 
 mod data;

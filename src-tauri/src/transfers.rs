@@ -8,16 +8,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use app::data_folder::Move;
+use app::exporting::{ChatsAtOnce, Export, check_place, too_large};
+use app::folders::{self, Folders};
+use app::importing::{self, count};
+use app::models::Models;
+use app::wire::{ChatTransfer, ShellEvent, TransferKind, TransferState};
 use chat::{Chat, Failure};
 
-use crate::data_folder::Move;
 use crate::desktop::Desktop;
 use crate::events::Events;
-use crate::exporting::{ChatsAtOnce, Export, check_place, too_large};
-use crate::folders::{self, Folders};
-use crate::importing::{self, count};
-use crate::models::Models;
-use crate::wire::{ChatTransfer, ShellEvent, TransferKind, TransferState};
 
 /// Minimum interval between progress events.
 const PAUSE: Duration = Duration::from_millis(100);

@@ -4,6 +4,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use app::folders;
+use app::folders::Folders;
+use app::wire::ShellEvent;
 use chat::{Chat, WindowRow};
 use system::private;
 use tauri::webview::NewWindowResponse;
@@ -15,10 +18,8 @@ use tempfile::TempDir;
 
 use crate::desktop::Desktop;
 use crate::events::Events;
-use crate::folders::Folders;
 use crate::main_window::{MAIN, set_theme, set_zoom};
-use crate::wire::ShellEvent;
-use crate::{folders, given_files, instance};
+use crate::{given_files, instance};
 
 const SIZE: (f64, f64) = (1100.0, 760.0);
 const SMALLEST: (f64, f64) = (420.0, 400.0);

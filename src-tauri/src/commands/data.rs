@@ -2,23 +2,23 @@
 
 use std::sync::Arc;
 
+use app::data_folder::Move;
+use app::exporting::Export;
+use app::folders::{self, Folders};
+use app::lost_folder;
+use app::models::Models;
+use app::startup::Startup;
+use app::worker;
 use chat::{Chat, ChatId, Failure};
 use store::DatabaseCopy;
 use tauri::State;
 
 use crate::applied_settings::follow;
-use crate::data_folder::Move;
 use crate::desktop::{Desktop, FileFilter};
 use crate::events::Events;
-use crate::exporting::Export;
 use crate::file_dialogs::{FileDialogs, Purpose};
-use crate::folders::{self, Folders};
-use crate::lost_folder;
-use crate::models::Models;
 use crate::reply::{Reply, ask, blocking};
-use crate::startup::Startup;
 use crate::transfers::Transfers;
-use crate::worker;
 
 /// Sources of an import.
 const CHATS: FileFilter = (

@@ -1,7 +1,8 @@
 //! Exports, imports, backups and the data folder through Tauri's own dispatch.
 
+use app::wire::TransferKind;
+
 use super::*;
-use crate::wire::TransferKind;
 
 /// Makes a window over a store on a file.
 fn on_file() -> Window {
@@ -267,7 +268,7 @@ fn an_import_that_is_busy_is_cancelled_at_once_and_the_next_one_is_taken() {
 fn nothing_is_exported_over_the_chats() {
     let window = on_file();
     say(&window, "How heavy?");
-    let folders = window.app.state::<crate::folders::Folders>();
+    let folders = window.app.state::<app::folders::Folders>();
     picks(&window, &folders.data);
     let export = json!({ "chats": null, "format": "jsonl", "thinking": true, "name": "goldcrest" });
     let refused = window.invoke("export_chats", json!({ "what": export }));
@@ -350,7 +351,7 @@ const LOGGED: &str = "GOLDCREST_TEST_IMPORT";
 #[ignore = "the child process of the test below"]
 fn imports_what_is_broken_and_logs() {
     let folder = PathBuf::from(std::env::var_os(LOGGED).expect("the parent names it"));
-    crate::logging::to_files(&folder.join("logs")).expect("a log");
+    app::logging::to_files(&folder.join("logs")).expect("a log");
     let window = on_file();
     let events = listen(&window);
     for name in ["broken.jsonl", "broken.json", "wrong.json"] {
@@ -390,7 +391,7 @@ fn no_word_of_a_chat_reaches_the_log() {
         child.status.success() && said.contains("1 passed"),
         "{said}"
     );
-    let log = crate::logging::file_of_today(&folder.path().join("logs"));
+    let log = app::logging::file_of_today(&folder.path().join("logs"));
     let log = std::fs::read_to_string(log).expect("a log");
     assert!(log.contains("failed"), "{log}");
     assert!(!log.contains(SECRET), "{log}");

@@ -1,7 +1,8 @@
 //! The models page through Tauri's own dispatch.
 
+use app::models::{ModelPlaces, Models};
+
 use super::*;
-use crate::models::{ModelPlaces, Models};
 
 /// Starts the models page over a data folder, with the `models` in it and nothing else of this computer.
 pub fn start(chat: &Chat, events: &Events, data: &Path) -> Models {
@@ -38,9 +39,7 @@ fn a_model_of_the_list_is_opened_shown_and_removed() {
     let folder = window._data.path().join("models");
     std::fs::create_dir_all(&folder).expect("made");
     let file = folder.join("mine.gguf");
-    let fixture =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("crates/engine/tests/fixtures/tiny-q4_k_m.gguf");
-    std::fs::copy(fixture, &file).expect("copied");
+    std::fs::copy(testing::tiny_model(), &file).expect("copied");
     let entry = || {
         let list = window.invoke("list_models", json!({})).expect("allowed");
         let entries = list["entries"].as_array().expect("entries").clone();

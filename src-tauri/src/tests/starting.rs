@@ -2,12 +2,12 @@
 
 use std::sync::atomic::Ordering;
 
+use app::data_lock;
 use chat::{SystemClock, Timing};
 
 use super::requests::Recorder;
 use super::*;
-use crate::instance;
-use crate::{app, given_files};
+use crate::{given_files, shell};
 use devices::{CrashMarkers, Work};
 
 /// Makes an app whose chats are not opened yet.
@@ -40,9 +40,9 @@ fn the_chats_are_opened_once_the_data_folder_is_free_and_it_is_kept() {
     first.shutdown();
 
     let (app, desktop) = unopened(&folders.data);
-    let lock = || instance::lock(&folders.data).expect("no error");
+    let lock = || data_lock::lock(&folders.data).expect("no error");
     let other = lock().expect("free");
-    let open = app::opener(app.handle().clone(), folders.clone(), None);
+    let open = shell::opener(app.handle().clone(), folders.clone(), None);
     let error = open().expect_err("another app has it");
     let place = folders.data.display().to_string();
     assert!(
@@ -67,7 +67,7 @@ fn the_chats_are_opened_once_the_data_folder_is_free_and_it_is_kept() {
 
     let markers = app.state::<CrashMarkers>();
     let mark = markers.begin(Work::GpuInUse, &1).expect("marked");
-    app::leave(app.handle());
+    shell::leave(app.handle());
     assert!(chat.snapshot().is_err(), "the chats are closed");
     assert!(!markers.file(Work::GpuInUse).exists(), "this is no crash");
     drop(mark);
@@ -91,12 +91,12 @@ fn a_file_waits_for_the_chats_and_is_opened_with_them() {
         data: home.path().join("data"),
     };
     let mine = home.path().join("mine.gguf");
-    std::fs::copy(crate::bundled_model::file().expect("there"), &mine).expect("copied");
+    std::fs::copy(testing::tiny_model(), &mine).expect("copied");
     let (app, _) = unopened(&folders.data);
-    let held = instance::lock(&folders.data)
+    let held = data_lock::lock(&folders.data)
         .expect("no error")
         .expect("free");
-    let open = app::opener(app.handle().clone(), folders.clone(), None);
+    let open = shell::opener(app.handle().clone(), folders.clone(), None);
     given_files::open(app.handle(), vec![mine.clone()]);
     open().expect_err("another app has the folder");
     drop(held);
@@ -105,13 +105,13 @@ fn a_file_waits_for_the_chats_and_is_opened_with_them() {
     assert_eq!(model_file(&chat), Some(mine));
 
     let next = home.path().join("next.gguf");
-    std::fs::copy(crate::bundled_model::file().expect("there"), &next).expect("copied");
+    std::fs::copy(testing::tiny_model(), &next).expect("copied");
     given_files::open(app.handle(), vec![next.clone()]);
     until(
         || model_file(&chat).as_ref() == Some(&next),
         "it was not opened",
     );
-    app::leave(app.handle());
+    shell::leave(app.handle());
 }
 
 #[test]
@@ -121,13 +121,13 @@ fn a_data_folder_that_cannot_be_made_is_the_reason() {
     std::fs::write(&data, "a file in the folder's place").expect("written");
     let (app, _) = unopened(&data);
     let folders = Folders { data: data.clone() };
-    let open = app::opener(app.handle().clone(), folders.clone(), None);
+    let open = shell::opener(app.handle().clone(), folders.clone(), None);
     let startup = Startup::begin(folders, open);
     let kind = |startup: StartState| match startup {
         StartState::Problem(problem) => Some(problem.kind),
         StartState::Ready => None,
     };
-    let not_writable = crate::wire::StartProblemKind::FolderNotWritable;
+    let not_writable = app::wire::StartProblemKind::FolderNotWritable;
     assert_eq!(kind(startup.view()), Some(not_writable));
     std::fs::remove_file(&data).expect("removed");
     assert_eq!(kind(startup.retry()), None);
@@ -158,7 +158,7 @@ fn a_model_that_does_not_stop_stays_marked_and_one_that_stops_does_not() {
         chat.send(None, "Hello", false).expect("sent");
         until(|| model.turns() == 1, "nothing is asked of the model");
         let mark = markers.begin(Work::GpuInUse, &1).expect("marked");
-        app::close(&chat, &markers);
+        host::close(&chat, &markers);
         assert_eq!(markers.file(Work::GpuInUse).exists(), is_deaf);
         model.is_endless.store(false, Ordering::Relaxed);
         drop(mark);

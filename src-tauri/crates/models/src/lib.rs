@@ -22,6 +22,6 @@ pub use forecast::Machine;
 pub use hash::{lower_priority, sha256};
 pub use manifest::{KnownModel, Manifest, ManifestError};
 pub use places::{ModelPlace, SearchFolder, UserFolders, own_folders, search_folders};
-pub use search::{FoundFile, ModelSearch, SearchLimits, Unusable, unread};
+pub use search::{FoundFile, ModelSearch, SearchLimits, Unusable, is_gguf, model_among, unread};
 pub use stamp::FileStamp;
 pub use wire::{Authenticity, Fit, Forecast, ModelEntry, ModelList};

@@ -328,9 +328,16 @@ pub fn unread(error: &io::Error) -> String {
     format!("It could not be read: {error}. The next search tries again.")
 }
 
-fn is_gguf(path: &Path) -> bool {
+/// Returns whether a file has the extension of GGUF files.
+pub fn is_gguf(path: &Path) -> bool {
     path.extension()
         .is_some_and(|extension| extension.eq_ignore_ascii_case("gguf"))
+}
+
+/// Picks the first GGUF among files that the user passes, else the first file: the engine describes its fault best.
+pub fn model_among(files: Vec<PathBuf>) -> Option<PathBuf> {
+    let gguf = files.iter().position(|file| is_gguf(file));
+    files.into_iter().nth(gguf.unwrap_or(0))
 }
 
 /// Returns whether no earlier part of the same model lies beside the file: a split model is listed once.

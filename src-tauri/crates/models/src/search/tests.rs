@@ -448,3 +448,14 @@ fn a_model_in_several_files_of_the_hubs_cache_is_found_by_its_links() {
     assert!(files[0].header.is_ok());
     assert_eq!(files[0].stamp.files().collect::<Vec<_>>(), blobs);
 }
+
+#[test]
+fn of_several_files_the_first_gguf_is_opened() {
+    let chosen = |names: &[&str]| model_among(names.iter().map(PathBuf::from).collect());
+    assert_eq!(
+        chosen(&["a.txt", "b.GGUF", "c.gguf"]),
+        Some("b.GGUF".into())
+    );
+    assert_eq!(chosen(&["a.txt", "b"]), Some("a.txt".into()));
+    assert_eq!(chosen(&[]), None);
+}

@@ -5,6 +5,12 @@ const ARROWS: &[(&str, &[&str])] = &[
     (
         "src-tauri/",
         &[
+            "app", "chat", "devices", "guide", "host", "models", "store", "system",
+        ],
+    ),
+    (
+        "src-tauri/crates/app/",
+        &[
             "bench",
             "chat",
             "chat_files",
@@ -13,14 +19,17 @@ const ARROWS: &[(&str, &[&str])] = &[
             "engine",
             "figures",
             "guide",
-            "inference",
-            "kv_store",
+            "host",
             "models",
             "quantize",
             "reference",
             "store",
             "system",
         ],
+    ),
+    (
+        "src-tauri/crates/host/",
+        &["chat", "devices", "engine", "kv_store", "models"],
     ),
     (
         "src-tauri/crates/bench/",
@@ -64,9 +73,12 @@ const ARROWS: &[(&str, &[&str])] = &[
 ];
 
 /// Additional packages that the tests of a package may depend on: the engine is compared with independent
-/// implementations, and distances of logits have one definition.
-const TEST_ARROWS: [(&str, &[&str]); 3] = [
-    ("src-tauri/crates/engine/", &["reference"]),
+/// implementations, and distances of logits and the texts for speculative decoding have one definition. The shell's
+/// tests make models, and compare the parameters of sampling; the host's run whole chats.
+const TEST_ARROWS: [(&str, &[&str]); 5] = [
+    ("src-tauri/", &["engine"]),
+    ("src-tauri/crates/host/", &["guide", "store"]),
+    ("src-tauri/crates/engine/", &["bench", "reference"]),
     ("src-tauri/crates/quantize/", &["reference"]),
     ("src-tauri/crates/reference/", &["engine"]),
 ];
@@ -117,7 +129,7 @@ const NETWORK: [&str; 14] = [
     "ureq",
 ];
 
-/// Checks that dependencies point one way: shell to chat to store, shell to engine to gpu and kernels.
+/// Checks that dependencies point one way: shell to app to host, host to chat and engine, and so on.
 pub fn arrows(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for Dependency {

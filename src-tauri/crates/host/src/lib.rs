@@ -1,0 +1,349 @@
+//! The engine as chat's `ModelHost`, with the device, the files and the variables of the environment that it takes.
+
+pub mod bundled_model;
+pub mod context_options;
+mod counter;
+pub mod environment;
+mod kv_disk;
+mod opened;
+mod power;
+pub mod refusal;
+pub mod test_hooks;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use chat::{
+    AtEnd, Chat, ChatId, Failure, FailureCode, ModelChoice, ModelHost, ModelInfo, Opening,
+    PromptCounter,
+};
+use devices::{CrashMarkers, Devices, Work};
+use engine::{
+    Conversation, Engine, Event, Finished, GenerateError, GenerateParams, ModelFile, Prompt,
+    Signals,
+};
+
+use crate::power::Power;
+use counter::{BlocksOnDisk, EngineCounter, SequencesInMemory};
+use kv_disk::KvDisk;
+use opened::{OpenedModel, device_info};
+pub use opened::{load_options, requested};
+
+/// At most one model, in memory once.
+#[derive(Default)]
+pub struct EngineModel {
+    open: Option<OpenedModel>,
+    /// Devices; without them no GPU is used unless one is requested.
+    devices: Option<Devices>,
+    /// Crash markers for opening a model.
+    markers: Option<CrashMarkers>,
+    /// Store for KV caches that outlive the app; without it prompts are prefilled again.
+    kv_disk: Option<KvDisk>,
+    /// Power supply: on battery, nothing is read ahead.
+    power: Power,
+    /// Sequences in memory, for [`EngineCounter`].
+    in_memory: SequencesInMemory,
+}
+
+impl ModelHost for EngineModel {
+    fn refusal(&self, choice: &ModelChoice) -> Option<Failure> {
+        let crashes = self.markers.as_ref()?.crashes(Work::Opening);
+        crashes.contains(choice).then(|| {
+            let name = refusal::name_of(choice);
+            let message =
+                format!("{name} was not opened: the app ended the last time it was opened.");
+            Failure::new(FailureCode::Crashed, message)
+        })
+    }
+
+    fn open(
+        &mut self,
+        choice: &ModelChoice,
+        options: &chat::ModelOptions,
+        on_progress: &mut dyn FnMut(Opening),
+    ) -> Result<ModelInfo, Failure> {
+        let markers = self.markers.clone();
+        let mark = markers
+            .as_ref()
+            .and_then(|markers| markers.begin(Work::Opening, choice));
+        let opened = self.open_marked(choice, options, on_progress);
+        drop(mark);
+        if let Some(markers) = markers {
+            // This opening has ended.
+            markers.forget(Work::Opening, choice);
+        }
+        opened
+    }
+
+    fn close(&mut self) {
+        self.open = None;
+        self.note_sequences();
+    }
+
+    fn info(&self) -> Option<&ModelInfo> {
+        self.open.as_ref().map(|open| &open.info)
+    }
+
+    fn prompt(
+        &mut self,
+        conversation: &Conversation,
+        cancel: &AtomicBool,
+    ) -> Result<Prompt, Failure> {
+        let open = self.open.as_mut().ok_or_else(no_model)?;
+        open.prompt(conversation, cancel)
+    }
+
+    fn generate(
+        &mut self,
+        prompt: &Prompt,
+        params: &GenerateParams,
+        signals: Signals<'_>,
+        on_event: &mut dyn FnMut(Event<'_>),
+    ) -> Result<Finished, Failure> {
+        let devices = self.devices.as_ref();
+        let open = self.open.as_mut().ok_or_else(no_model)?;
+        let finished = open.model.run(devices, |engine| {
+            engine.generate(prompt, params, signals, on_event)
+        });
+        // A failed GPU has left the model to the CPU.
+        open.info.device = device_info(&open.model);
+        self.note_sequences();
+        finished.map_err(|error| generation(&error))
+    }
+
+    fn generate_aside(
+        &mut self,
+        prompt: &Prompt,
+        params: &GenerateParams,
+        cancel: &AtomicBool,
+        on_event: &mut dyn FnMut(Event<'_>),
+    ) -> Result<Option<Finished>, Failure> {
+        let open = self.open.as_mut().ok_or_else(no_model)?;
+        let before = open.model.engine.session().tokens().len();
+        if !prompt.ids.starts_with(open.model.engine.session().tokens()) {
+            return Ok(None);
+        }
+        let finished = self.generate(prompt, params, cancel.into(), on_event);
+        if let Some(open) = &mut self.open {
+            open.model.engine.session().truncate(before);
+        }
+        finished.map(Some)
+    }
+
+    fn resume(
+        &mut self,
+        chat: ChatId,
+        prompt: &Prompt,
+        cancel: &AtomicBool,
+        on_progress: &mut dyn FnMut(usize),
+    ) {
+        let Some(open) = &mut self.open else { return };
+        let session = open.model.engine.session();
+        let (ids, label) = (&prompt.ids, chat.0.cast_unsigned());
+        match self.kv_disk.as_mut().zip(open.kv.as_ref()) {
+            Some((disk, kv)) => {
+                let mut blocks = disk.blocks(kv);
+                session.resume(ids, label, Some(&mut blocks), cancel, on_progress);
+            }
+            None => session.resume(ids, label, None, cancel, on_progress),
+        }
+    }
+
+    fn read_ahead(&mut self, _: ChatId, prompt: &Prompt, cancel: &AtomicBool) {
+        let Some(open) = &mut self.open else { return };
+        if prompt.ids.len() >= open.info.context_length {
+            return;
+        }
+        let engine = &mut open.model.engine;
+        let ahead = read_ahead_of(engine, &prompt.ids);
+        // The last turn may be a draft.
+        let sent = engine.last_turn_end(ahead).unwrap_or(0);
+        let mut more = true;
+        while more && !(self.power.0)() {
+            let read = engine.session().read_ahead(ahead, sent, cancel);
+            more = read
+                .inspect_err(|error| tracing::debug!(%error, "a message was not read ahead"))
+                .unwrap_or(false);
+        }
+        self.note_sequences();
+    }
+
+    fn save_caches(&mut self) -> bool {
+        let open = self.open.as_mut();
+        let Some((open, disk)) = open.zip(self.kv_disk.as_mut()) else {
+            return false;
+        };
+        let Some(kv) = &open.kv else { return false };
+        let session = open.model.engine.session();
+        let more = session.store_block(&mut disk.blocks(kv));
+        more.inspect_err(|error| tracing::debug!(%error, "a KV cache was not stored"))
+            .unwrap_or(false)
+    }
+
+    fn make_room(&mut self) {
+        if let Some(disk) = &mut self.kv_disk {
+            disk.make_room();
+        }
+    }
+
+    fn relabel(&mut self, from: ChatId, to: ChatId) {
+        if let Some(open) = &mut self.open {
+            let session = open.model.engine.session();
+            session.relabel(from.0.cast_unsigned(), to.0.cast_unsigned());
+        }
+    }
+
+    fn forget(&mut self, chats: &[ChatId]) {
+        if let Some(open) = &mut self.open {
+            let session = open.model.engine.session();
+            session.retain(|label| !chats.iter().any(|chat| chat.0.cast_unsigned() == label));
+        }
+        self.note_sequences();
+    }
+
+    fn retain_chats(&mut self, chats: &[ChatId]) {
+        let chats: Vec<u64> = chats.iter().map(|chat| chat.0.cast_unsigned()).collect();
+        if let Some(open) = &mut self.open {
+            let session = open.model.engine.session();
+            session.retain(|label| chats.contains(&label));
+        }
+        if let Some(disk) = &mut self.kv_disk {
+            disk.retain(&chats);
+        }
+        self.note_sequences();
+    }
+
+    fn counter(&self) -> Option<Arc<dyn PromptCounter>> {
+        let open = self.open.as_ref()?;
+        let disk = self.kv_disk.as_ref().zip(open.kv.as_ref());
+        let disk = disk.map(|(disk, model)| BlocksOnDisk {
+            folder: disk.folder(),
+            identity: model.identity.clone(),
+            block: model.block,
+        });
+        self.note_sequences();
+        Some(Arc::new(EngineCounter {
+            encoder: open.model.engine.message_encoder(),
+            memory: self.in_memory.clone(),
+            disk,
+        }))
+    }
+}
+
+impl EngineModel {
+    /// Makes a host whose device `devices` choose.
+    pub fn choosing(devices: Option<Devices>) -> Self {
+        Self {
+            devices,
+            ..Self::default()
+        }
+    }
+
+    /// Adds crash markers for opening a model.
+    pub fn marking(self, markers: CrashMarkers) -> Self {
+        Self {
+            markers: Some(markers),
+            ..self
+        }
+    }
+
+    /// Adds KV caches in a folder that outlive the host.
+    pub fn keeping_caches(self, folder: &Path) -> Self {
+        Self {
+            kv_disk: KvDisk::open(folder),
+            ..self
+        }
+    }
+
+    /// Publishes the sequences in memory for the counting thread.
+    fn note_sequences(&self) {
+        let open = self.open.as_ref();
+        let sequences = open.map(|open| open.model.engine.sequences());
+        self.in_memory.set(sequences.into_iter().flatten());
+    }
+
+    fn open_marked(
+        &mut self,
+        choice: &ModelChoice,
+        options: &chat::ModelOptions,
+        on_progress: &mut dyn FnMut(Opening),
+    ) -> Result<ModelInfo, Failure> {
+        if *choice != ModelChoice::BundledModel {
+            test_hooks::hold_opening();
+        }
+        let file =
+            ModelFile::open(&file_of(choice)?).map_err(|error| refusal::of(choice, &error))?;
+        // The file is valid. Two models may exceed the memory, so the old one is closed first, and reopened should the
+        // new one not fit.
+        let before = self.open.take().map(OpenedModel::close);
+        let devices = self.devices.as_ref();
+        match OpenedModel::new(file, choice, options, devices, on_progress) {
+            Ok(open) => Ok(self.open.insert(open).info.clone()),
+            Err(failure) => {
+                match before.map(|before| before.reopen(devices)) {
+                    Some(Ok(open)) => self.open = Some(open),
+                    Some(Err(error)) => {
+                        tracing::error!("could not reopen the previous model: {error}");
+                    }
+                    None => {}
+                }
+                Err(failure)
+            }
+        }
+    }
+}
+
+/// Closes a chat. Work of its model does not count as a crash, unless it did not stop: then a GPU may hang.
+pub fn close(chat: &Chat, markers: &CrashMarkers) {
+    if chat.shutdown() != AtEnd::Stuck {
+        markers.withdraw();
+    }
+}
+
+/// Returns the tokens of a prompt that the answer to a longer one can reuse, without those that the template adds for
+/// the answer.
+fn read_ahead_of<'a>(engine: &Engine, ids: &'a [u32]) -> &'a [u32] {
+    &ids[..engine.last_turn_end(ids).unwrap_or(ids.len())]
+}
+
+fn no_model() -> Failure {
+    Failure::new(FailureCode::Other, "No model is open.")
+}
+
+fn file_of(choice: &ModelChoice) -> Result<PathBuf, Failure> {
+    match choice {
+        ModelChoice::File(file) => Ok(file.clone()),
+        ModelChoice::BundledModel => bundled_model::file().ok_or_else(|| {
+            let message = "The small model that comes with Goldcrest is missing or damaged. Get SmolLM3-3B, or open \
+                           a model that you have.";
+            Failure::new(FailureCode::BadModel, message)
+        }),
+    }
+}
+
+fn generation(error: &GenerateError) -> Failure {
+    tracing::warn!(%error, "generation failed");
+    let code = match error {
+        GenerateError::TooLong { .. } => FailureCode::TooLong,
+        _ => FailureCode::Other,
+    };
+    Failure::new(code, error.to_string())
+}
+
+#[cfg(test)]
+mod first_screen;
+#[cfg(all(test, target_os = "linux"))]
+mod freed_memory;
+#[cfg(all(test, unix))]
+mod on_gpu;
+#[cfg(test)]
+mod reopening;
+#[cfg(test)]
+mod requests;
+#[cfg(test)]
+mod steering;
+#[cfg(test)]
+mod temporary;
+#[cfg(test)]
+mod tests;
