@@ -3,6 +3,7 @@
 mod instrument;
 mod on_gpu;
 mod repeats;
+pub mod repetitive_texts;
 mod synthetic;
 
 use std::sync::atomic::AtomicBool;

@@ -6,15 +6,11 @@ use std::time::Instant;
 
 use engine::GenerateError;
 use engine::run::generate::rate;
-use engine::run::random::Random;
 use engine::run::speculative::Speculator;
 use serde::Serialize;
 
 use crate::instrument::{Instrument, median_of};
-use repetitive_texts::{ANSWER, Script, scripts};
-
-#[path = "../../repetitive_texts.rs"]
-mod repetitive_texts;
+use crate::repetitive_texts::{ANSWER, Script, scripts};
 
 /// One text decoded with drafts and without. Rates in tokens per second.
 #[derive(Clone, Debug, PartialEq, Serialize)]

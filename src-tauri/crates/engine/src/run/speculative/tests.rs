@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use bench::repetitive_texts::{Script, scripts};
 use inference::{Event, Finished, GenerateParams, Prompt, Sampling};
 
 use super::{
@@ -18,11 +19,7 @@ use crate::run::scripted::Scripted;
 use crate::run::session::Session;
 use crate::text::tokenizer::Tokenizer;
 
-#[path = "../../../../repetitive_texts.rs"]
-mod repetitive_texts;
 mod tiny_model;
-
-use repetitive_texts::{Script, scripts};
 
 fn below(random: &mut Random, bound: usize) -> usize {
     (random.bits() % bound as u64) as usize

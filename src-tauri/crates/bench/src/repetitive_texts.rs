@@ -1,7 +1,6 @@
-//! Texts that repeat themselves in the ways that answers do, for speculative decoding. The including module provides
-//! `Random`, the engine's.
+//! Texts that repeat themselves in the ways that answers do, for speculative decoding.
 
-use super::Random;
+use engine::run::random::Random;
 
 /// Tokens of the context before an answer, and tokens of an answer.
 pub const CONTEXT: usize = 384;
