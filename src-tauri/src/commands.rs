@@ -38,6 +38,115 @@ pub fn handler<R: Runtime>() -> impl Fn(Invoke<R>) -> bool + Send + Sync + 'stat
     each_command!(tauri::generate_handler)
 }
 
+/// Defines commands that pass their arguments on to a method of `Chat` or `Models` and return its result, as
+/// `command = method(arguments) -> result`.
+macro_rules! forward {
+    ($owner:ty, $ask:ident: $(
+        $(#[$doc:meta])*
+        $command:ident = $method:ident($($name:ident: $type:ty),* $(,)?) -> $result:ty;
+    )+) => {$(
+        $(#[$doc])*
+        #[tauri::command]
+        #[cfg_attr(test, specta::specta)]
+        async fn $command($($name: $type,)* owner: State<'_, $owner>) -> Reply<$result> {
+            $ask(&owner, move |owner| owner.$method($($name),*)).await
+        }
+    )+};
+}
+
+forward! { Chat, ask:
+    open_chat = open_chat(id: ChatId) -> ChatView;
+    send = send(id: Option<ChatId>, text: String, thinking: bool) -> ChatView;
+    /// Sends the first message of the queue, as `text`; `rest` becomes the queue, and the draft stays.
+    send_queued = send_queued(
+        id: ChatId,
+        text: String,
+        thinking: bool,
+        rest: Vec<QueuedMessage>,
+    ) -> ChatView;
+    regenerate = regenerate(
+        message: MessageId,
+        thinking: bool,
+        length: Option<LengthWish>,
+    ) -> ChatView;
+    delete_message = delete_message(message: MessageId) -> ChatView;
+    /// Makes a new chat of the branch up to this message.
+    fork_chat = fork(message: MessageId) -> ChatView;
+    answer_now = answer_now(id: ChatId) -> ();
+    continue_answer = continue_answer(message: MessageId) -> ChatView;
+    /// Edits a message. `answer`: answers the edited question, with thinking or without.
+    edit_message = edit_message(message: MessageId, text: String, answer: Option<bool>) -> ChatView;
+    show_sibling = show_sibling(message: MessageId) -> ChatView;
+    stop = stop(id: ChatId) -> ();
+    rename_chat = rename(id: ChatId, title: String) -> ChatSummary;
+    /// Pins or unpins chats. Returns the label for undo, like the other commands that return a text.
+    pin_chats = pin(ids: Vec<ChatId>, pinned: bool) -> String;
+    archive_chats = archive(ids: Vec<ChatId>, archived: bool) -> String;
+    /// Moves chats into a folder; none: out of theirs.
+    move_chats = move_chats(ids: Vec<ChatId>, folder: Option<FolderId>) -> String;
+    delete_chats = delete(ids: Vec<ChatId>) -> String;
+    restore_chats = restore(ids: Vec<ChatId>) -> String;
+    /// Returns the deleted chats that can be restored.
+    bin = bin() -> Vec<ChatSummary>;
+    /// Returns deleted messages of other chats, which can be restored.
+    deleted_messages = deleted_messages() -> Vec<DeletedMessage>;
+    restore_message = restore_message(message: MessageId) -> String;
+    /// Purges chats of the bin, which cannot be undone.
+    delete_for_good = delete_for_good(ids: Vec<ChatId>) -> ();
+    create_folder = create_folder(name: String, chats: Vec<ChatId>) -> FolderId;
+    rename_folder = rename_folder(id: FolderId, name: String) -> ();
+    delete_folder = delete_folder(id: FolderId) -> String;
+    collapse_folder = collapse_folder(id: FolderId, collapsed: bool) -> ();
+    /// Creates an empty temporary chat. It is in memory only, and exists before its first message, so that its draft is in
+    /// memory, too.
+    begin_temporary_chat = new_temporary_chat() -> ChatView;
+    /// Copies a temporary chat to the disk. Returns the saved chat.
+    keep_chat = keep_chat(id: ChatId) -> ChatSummary;
+    search = search(query: String) -> SearchAnswer;
+    /// Returns the messages of a chat that a search has found.
+    search_chat = search_chat(query: String, id: ChatId) -> Vec<SearchHit>;
+    /// Prefills the draft of a chat's next message, or of a new chat, in idle time.
+    read_ahead = read_ahead(id: Option<ChatId>, text: String, thinking: bool) -> ();
+    /// Returns the tokens that the next prompt would take of the context, with `text` and `pasted` tokens of attached
+    /// texts; none while no model is open.
+    context_usage = context_usage(
+        id: Option<ChatId>,
+        text: String,
+        pasted: u32,
+        thinking: bool,
+    ) -> Option<ContextUsage>;
+    /// Begins a new chat with a summary of this one.
+    start_summary = start_summary(id: ChatId) -> ChatView;
+    /// Lets the next answer read the parts that this one left out.
+    read_again = read_again(message: MessageId) -> ChatView;
+    save_draft = save_draft(id: Option<ChatId>, text: String) -> ();
+    save_pastes = save_pastes(id: Option<ChatId>, pastes: Vec<String>) -> ();
+    save_queue = save_queue(id: ChatId, queue: Vec<QueuedMessage>) -> ();
+    /// Saves a preset. Without an id it is a new one, whose name gets a number if it is taken.
+    save_preset = save_preset(id: Option<PresetId>, preset: PresetContent) -> PresetId;
+    delete_preset = delete_preset(id: PresetId) -> ();
+    /// Chooses the preset of a chat, or of the next new one without a chat.
+    choose_preset = choose_preset(id: Option<ChatId>, preset: ChatPreset) -> ();
+    /// Opens the model of the last session, which was not opened at the start.
+    retry_model = retry_model() -> ();
+    /// Unloads the model, which frees its memory; the next message, or `reload_model`, loads it again.
+    eject_model = eject_model() -> ();
+    /// Loads the model that was unloaded.
+    reload_model = reload_model() -> ();
+}
+
+forward! { Models, ask_models:
+    /// Returns the present models page; folders are searched again, which ends in an event.
+    list_models = list() -> ModelList;
+    /// Starts or resumes the download of a model of the list.
+    get_model = get(id: String) -> ();
+    /// Starts the download of a typed address.
+    get_address = get_address(url: String) -> ();
+    pause_download = pause(id: String) -> ();
+    /// Stops a download and deletes the partial file.
+    drop_download = drop_download(id: String) -> ();
+}
+
 /// Returns the state of the start. The page calls it first: while there is a problem there are no chats.
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
@@ -118,212 +227,8 @@ async fn snapshot(chat: State<'_, Chat>, folders: State<'_, Folders>) -> Reply<S
 
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
-async fn open_chat(id: ChatId, chat: State<'_, Chat>) -> Reply<ChatView> {
-    ask(&chat, move |chat| chat.open_chat(id)).await
-}
-
-#[tauri::command]
-#[cfg_attr(test, specta::specta)]
-async fn send(
-    id: Option<ChatId>,
-    text: String,
-    thinking: bool,
-    chat: State<'_, Chat>,
-) -> Reply<ChatView> {
-    ask(&chat, move |chat| chat.send(id, text, thinking)).await
-}
-
-/// Sends the first message of the queue, as `text`; `rest` becomes the queue, and the draft stays.
-#[tauri::command]
-#[cfg_attr(test, specta::specta)]
-async fn send_queued(
-    id: ChatId,
-    text: String,
-    thinking: bool,
-    rest: Vec<QueuedMessage>,
-    chat: State<'_, Chat>,
-) -> Reply<ChatView> {
-    ask(&chat, move |chat| {
-        chat.send_queued(id, text, thinking, rest)
-    })
-    .await
-}
-
-#[tauri::command]
-#[cfg_attr(test, specta::specta)]
-async fn regenerate(
-    message: MessageId,
-    thinking: bool,
-    length: Option<LengthWish>,
-    chat: State<'_, Chat>,
-) -> Reply<ChatView> {
-    ask(&chat, move |chat| {
-        chat.regenerate(message, thinking, length)
-    })
-    .await
-}
-
-#[tauri::command]
-#[cfg_attr(test, specta::specta)]
-async fn delete_message(message: MessageId, chat: State<'_, Chat>) -> Reply<ChatView> {
-    ask(&chat, move |chat| chat.delete_message(message)).await
-}
-
-/// Makes a new chat of the branch up to this message.
-#[tauri::command]
-#[cfg_attr(test, specta::specta)]
-async fn fork_chat(message: MessageId, chat: State<'_, Chat>) -> Reply<ChatView> {
-    ask(&chat, move |chat| chat.fork(message)).await
-}
-
-#[tauri::command]
-#[cfg_attr(test, specta::specta)]
-async fn answer_now(id: ChatId, chat: State<'_, Chat>) -> Reply<()> {
-    ask(&chat, move |chat| chat.answer_now(id)).await
-}
-
-#[tauri::command]
-#[cfg_attr(test, specta::specta)]
-async fn continue_answer(message: MessageId, chat: State<'_, Chat>) -> Reply<ChatView> {
-    ask(&chat, move |chat| chat.continue_answer(message)).await
-}
-
-/// Edits a message. `answer`: answers the edited question, with thinking or without.
-#[tauri::command]
-#[cfg_attr(test, specta::specta)]
-async fn edit_message(
-    message: MessageId,
-    text: String,
-    answer: Option<bool>,
-    chat: State<'_, Chat>,
-) -> Reply<ChatView> {
-    ask(&chat, move |chat| chat.edit_message(message, text, answer)).await
-}
-
-#[tauri::command]
-#[cfg_attr(test, specta::specta)]
-async fn show_sibling(message: MessageId, chat: State<'_, Chat>) -> Reply<ChatView> {
-    ask(&chat, move |chat| chat.show_sibling(message)).await
-}
-
-#[tauri::command]
-#[cfg_attr(test, specta::specta)]
-async fn stop(id: ChatId, chat: State<'_, Chat>) -> Reply<()> {
-    ask(&chat, move |chat| chat.stop(id)).await
-}
-
-#[tauri::command]
-#[cfg_attr(test, specta::specta)]
-async fn rename_chat(id: ChatId, title: String, chat: State<'_, Chat>) -> Reply<ChatSummary> {
-    ask(&chat, move |chat| chat.rename(id, title)).await
-}
-
-/// Pins or unpins chats. Returns the label for undo, like the other commands that return a text.
-#[tauri::command]
-#[cfg_attr(test, specta::specta)]
-async fn pin_chats(ids: Vec<ChatId>, pinned: bool, chat: State<'_, Chat>) -> Reply<String> {
-    ask(&chat, move |chat| chat.pin(ids, pinned)).await
-}
-
-#[tauri::command]
-#[cfg_attr(test, specta::specta)]
-async fn archive_chats(ids: Vec<ChatId>, archived: bool, chat: State<'_, Chat>) -> Reply<String> {
-    ask(&chat, move |chat| chat.archive(ids, archived)).await
-}
-
-/// Moves chats into a folder; none: out of theirs.
-#[tauri::command]
-#[cfg_attr(test, specta::specta)]
-async fn move_chats(
-    ids: Vec<ChatId>,
-    folder: Option<FolderId>,
-    chat: State<'_, Chat>,
-) -> Reply<String> {
-    ask(&chat, move |chat| chat.move_chats(ids, folder)).await
-}
-
-#[tauri::command]
-#[cfg_attr(test, specta::specta)]
-async fn delete_chats(ids: Vec<ChatId>, chat: State<'_, Chat>) -> Reply<String> {
-    ask(&chat, move |chat| chat.delete(ids)).await
-}
-
-#[tauri::command]
-#[cfg_attr(test, specta::specta)]
-async fn restore_chats(ids: Vec<ChatId>, chat: State<'_, Chat>) -> Reply<String> {
-    ask(&chat, move |chat| chat.restore(ids)).await
-}
-
-/// Returns the deleted chats that can be restored.
-#[tauri::command]
-#[cfg_attr(test, specta::specta)]
-async fn bin(chat: State<'_, Chat>) -> Reply<Vec<ChatSummary>> {
-    ask(&chat, Chat::bin).await
-}
-
-/// Returns deleted messages of other chats, which can be restored.
-#[tauri::command]
-#[cfg_attr(test, specta::specta)]
-async fn deleted_messages(chat: State<'_, Chat>) -> Reply<Vec<DeletedMessage>> {
-    ask(&chat, Chat::deleted_messages).await
-}
-
-#[tauri::command]
-#[cfg_attr(test, specta::specta)]
-async fn restore_message(message: MessageId, chat: State<'_, Chat>) -> Reply<String> {
-    ask(&chat, move |chat| chat.restore_message(message)).await
-}
-
-/// Purges chats of the bin, which cannot be undone.
-#[tauri::command]
-#[cfg_attr(test, specta::specta)]
-async fn delete_for_good(ids: Vec<ChatId>, chat: State<'_, Chat>) -> Reply<()> {
-    ask(&chat, move |chat| chat.delete_for_good(ids)).await
-}
-
-#[tauri::command]
-#[cfg_attr(test, specta::specta)]
-async fn create_folder(name: String, chats: Vec<ChatId>, chat: State<'_, Chat>) -> Reply<FolderId> {
-    ask(&chat, move |chat| chat.create_folder(name, chats)).await
-}
-
-#[tauri::command]
-#[cfg_attr(test, specta::specta)]
-async fn rename_folder(id: FolderId, name: String, chat: State<'_, Chat>) -> Reply<()> {
-    ask(&chat, move |chat| chat.rename_folder(id, name)).await
-}
-
-#[tauri::command]
-#[cfg_attr(test, specta::specta)]
-async fn delete_folder(id: FolderId, chat: State<'_, Chat>) -> Reply<String> {
-    ask(&chat, move |chat| chat.delete_folder(id)).await
-}
-
-#[tauri::command]
-#[cfg_attr(test, specta::specta)]
 async fn move_folder(id: FolderId, to: u32, chat: State<'_, Chat>) -> Reply<()> {
     ask(&chat, move |chat| chat.move_folder(id, to as usize)).await
-}
-
-#[tauri::command]
-#[cfg_attr(test, specta::specta)]
-async fn collapse_folder(id: FolderId, collapsed: bool, chat: State<'_, Chat>) -> Reply<()> {
-    ask(&chat, move |chat| chat.collapse_folder(id, collapsed)).await
-}
-
-/// Creates an empty temporary chat. It is in memory only, and exists before its first message, so that its draft is in
-/// memory, too.
-#[tauri::command]
-#[cfg_attr(test, specta::specta)]
-async fn begin_temporary_chat(chat: State<'_, Chat>) -> Reply<ChatView> {
-    ask(&chat, Chat::new_temporary_chat).await
-}
-
-/// Copies a temporary chat to the disk. Returns the saved chat.
-#[tauri::command]
-#[cfg_attr(test, specta::specta)]
-async fn keep_chat(id: ChatId, chat: State<'_, Chat>) -> Reply<ChatSummary> {
-    ask(&chat, move |chat| chat.keep_chat(id)).await
 }
 
 /// Undoes the last change; none if there is nothing to undo.
@@ -361,85 +266,11 @@ fn followed(undone: Option<Undone>, models: &Models, desktop: &Arc<dyn Desktop>)
     undone
 }
 
-#[tauri::command]
-#[cfg_attr(test, specta::specta)]
-async fn search(query: String, chat: State<'_, Chat>) -> Reply<SearchAnswer> {
-    ask(&chat, move |chat| chat.search(query)).await
-}
-
-/// Returns the messages of a chat that a search has found.
-#[tauri::command]
-#[cfg_attr(test, specta::specta)]
-async fn search_chat(query: String, id: ChatId, chat: State<'_, Chat>) -> Reply<Vec<SearchHit>> {
-    ask(&chat, move |chat| chat.search_chat(query, id)).await
-}
-
-/// Prefills the draft of a chat's next message, or of a new chat, in idle time.
-#[tauri::command]
-#[cfg_attr(test, specta::specta)]
-async fn read_ahead(
-    id: Option<ChatId>,
-    text: String,
-    thinking: bool,
-    chat: State<'_, Chat>,
-) -> Reply<()> {
-    ask(&chat, move |chat| chat.read_ahead(id, text, thinking)).await
-}
-
-/// Returns the tokens that the next prompt would take of the context, with `text` and `pasted` tokens of attached
-/// texts; none while no model is open.
-#[tauri::command]
-#[cfg_attr(test, specta::specta)]
-async fn context_usage(
-    id: Option<ChatId>,
-    text: String,
-    pasted: u32,
-    thinking: bool,
-    chat: State<'_, Chat>,
-) -> Reply<Option<ContextUsage>> {
-    ask(&chat, move |chat| {
-        chat.context_usage(id, text, pasted, thinking)
-    })
-    .await
-}
-
 /// Returns the number of tokens of each text; none while no model is open.
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
 async fn count_tokens(texts: Vec<String>, chat: State<'_, Chat>) -> Reply<Option<Vec<u32>>> {
     ask(&chat, move |chat| chat.count_tokens(&texts)).await
-}
-
-/// Begins a new chat with a summary of this one.
-#[tauri::command]
-#[cfg_attr(test, specta::specta)]
-async fn start_summary(id: ChatId, chat: State<'_, Chat>) -> Reply<ChatView> {
-    ask(&chat, move |chat| chat.start_summary(id)).await
-}
-
-/// Lets the next answer read the parts that this one left out.
-#[tauri::command]
-#[cfg_attr(test, specta::specta)]
-async fn read_again(message: MessageId, chat: State<'_, Chat>) -> Reply<ChatView> {
-    ask(&chat, move |chat| chat.read_again(message)).await
-}
-
-#[tauri::command]
-#[cfg_attr(test, specta::specta)]
-async fn save_draft(id: Option<ChatId>, text: String, chat: State<'_, Chat>) -> Reply<()> {
-    ask(&chat, move |chat| chat.save_draft(id, text)).await
-}
-
-#[tauri::command]
-#[cfg_attr(test, specta::specta)]
-async fn save_pastes(id: Option<ChatId>, pastes: Vec<String>, chat: State<'_, Chat>) -> Reply<()> {
-    ask(&chat, move |chat| chat.save_pastes(id, pastes)).await
-}
-
-#[tauri::command]
-#[cfg_attr(test, specta::specta)]
-async fn save_queue(id: ChatId, queue: Vec<QueuedMessage>, chat: State<'_, Chat>) -> Reply<()> {
-    ask(&chat, move |chat| chat.save_queue(id, queue)).await
 }
 
 #[tauri::command]
@@ -453,30 +284,6 @@ async fn save_settings(
     let saved = ask(&chat, move |chat| chat.save_settings(settings)).await?;
     follow(&saved, &models, &desktop);
     Ok(saved)
-}
-
-/// Saves a preset. Without an id it is a new one, whose name gets a number if it is taken.
-#[tauri::command]
-#[cfg_attr(test, specta::specta)]
-async fn save_preset(
-    id: Option<PresetId>,
-    preset: PresetContent,
-    chat: State<'_, Chat>,
-) -> Reply<PresetId> {
-    ask(&chat, move |chat| chat.save_preset(id, preset)).await
-}
-
-#[tauri::command]
-#[cfg_attr(test, specta::specta)]
-async fn delete_preset(id: PresetId, chat: State<'_, Chat>) -> Reply<()> {
-    ask(&chat, move |chat| chat.delete_preset(id)).await
-}
-
-/// Chooses the preset of a chat, or of the next new one without a chat.
-#[tauri::command]
-#[cfg_attr(test, specta::specta)]
-async fn choose_preset(id: Option<ChatId>, preset: ChatPreset, chat: State<'_, Chat>) -> Reply<()> {
-    ask(&chat, move |chat| chat.choose_preset(id, preset)).await
 }
 
 /// Writes presets to a file that the user chooses, and returns its name; none if the dialog was closed.
@@ -527,13 +334,6 @@ async fn pick_model(
     Ok(true)
 }
 
-/// Opens the model of the last session, which was not opened at the start.
-#[tauri::command]
-#[cfg_attr(test, specta::specta)]
-async fn retry_model(chat: State<'_, Chat>) -> Reply<()> {
-    ask(&chat, Chat::retry_model).await
-}
-
 #[tauri::command]
 #[cfg_attr(test, specta::specta)]
 async fn use_bundled_model(chat: State<'_, Chat>) -> Reply<()> {
@@ -541,20 +341,6 @@ async fn use_bundled_model(chat: State<'_, Chat>) -> Reply<()> {
         chat.open_model(ModelChoice::BundledModel)
     })
     .await
-}
-
-/// Unloads the model, which frees its memory; the next message, or `reload_model`, loads it again.
-#[tauri::command]
-#[cfg_attr(test, specta::specta)]
-async fn eject_model(chat: State<'_, Chat>) -> Reply<()> {
-    ask(&chat, Chat::eject_model).await
-}
-
-/// Loads the model that was unloaded.
-#[tauri::command]
-#[cfg_attr(test, specta::specta)]
-async fn reload_model(chat: State<'_, Chat>) -> Reply<()> {
-    ask(&chat, Chat::reload_model).await
 }
 
 /// Returns the lengths of context that the model can have; none if there is no model.
@@ -603,40 +389,6 @@ async fn check_model(
 async fn stop_model_check(checker: State<'_, ModelChecker>) -> Reply<()> {
     checker.stop();
     Ok(())
-}
-
-/// Returns the present models page; folders are searched again, which ends in an event.
-#[tauri::command]
-#[cfg_attr(test, specta::specta)]
-async fn list_models(models: State<'_, Models>) -> Reply<ModelList> {
-    ask_models(&models, Models::list).await
-}
-
-/// Starts or resumes the download of a model of the list.
-#[tauri::command]
-#[cfg_attr(test, specta::specta)]
-async fn get_model(id: String, models: State<'_, Models>) -> Reply<()> {
-    ask_models(&models, move |models| models.get(id)).await
-}
-
-/// Starts the download of a typed address.
-#[tauri::command]
-#[cfg_attr(test, specta::specta)]
-async fn get_address(url: String, models: State<'_, Models>) -> Reply<()> {
-    ask_models(&models, move |models| models.get_address(url)).await
-}
-
-#[tauri::command]
-#[cfg_attr(test, specta::specta)]
-async fn pause_download(id: String, models: State<'_, Models>) -> Reply<()> {
-    ask_models(&models, move |models| models.pause(id)).await
-}
-
-/// Stops a download and deletes the partial file.
-#[tauri::command]
-#[cfg_attr(test, specta::specta)]
-async fn drop_download(id: String, models: State<'_, Models>) -> Reply<()> {
-    ask_models(&models, move |models| models.drop_download(id)).await
 }
 
 /// Opens a model of the list. The result comes as `model` events.
