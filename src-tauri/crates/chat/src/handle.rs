@@ -11,7 +11,7 @@ use store::{
     PresetRecord, QueuedMessage, SearchAnswer, SearchHit, Store, StoreError, WholeChat, WindowRow,
 };
 
-use crate::actor::{self, AtEnd, ChatActor, CopyingChat, Direction, Request, TakenBack, Timing};
+use crate::actor::{self, AtEnd, ChatActor, CopyingChat, Direction, Request, TakenBack};
 use crate::clock::{Clock, SystemClock};
 use crate::context::ContextUsage;
 use crate::failure::{Failure, FailureCode};
@@ -19,6 +19,7 @@ use crate::limits::refuse_too_large_together;
 use crate::model_host::{ModelChoice, ModelHost, PromptCounter};
 use crate::preset::{Preset, PresetContent};
 use crate::settings::Settings;
+use crate::timing::Timing;
 use crate::view::{ChatEvent, ChatSnapshot, ChatSummary, ChatView, Undone};
 
 /// Time limit for an answer that undo stops, and the polling interval.
@@ -467,7 +468,7 @@ impl Chat {
 
     /// Returns the title of a chat.
     pub fn title(&self, chat: ChatId) -> Result<String, Failure> {
-        self.ask(move |actor| Ok(actor.store_of(chat).records().title(chat)?))
+        self.ask(move |actor| Ok(actor.stores.of(chat).records().title(chat)?))
     }
 
     /// Returns a chat in the form in which it leaves the store. A temporary one is only there.
@@ -478,7 +479,7 @@ impl Chat {
     /// Returns all folders and presets in the form in which they leave the store.
     pub fn named_records(&self) -> Result<(Vec<FolderRecord>, Vec<PresetRecord>), Failure> {
         self.ask(|actor| {
-            let records = actor.store.records();
+            let records = actor.stores.disk.records();
             Ok((records.folders()?, records.presets()?))
         })
     }

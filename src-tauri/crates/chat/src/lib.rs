@@ -11,9 +11,12 @@
 
 mod actor;
 mod answer_buffer;
+mod bin;
 mod clock;
 mod context;
 mod counting;
+mod daily;
+mod daily_copy;
 mod failure;
 mod fit;
 mod handle;
@@ -28,11 +31,14 @@ mod relocation;
 mod running_import;
 mod settings;
 mod slash;
+mod stores;
 mod text;
+mod timing;
 mod title;
+mod upkeep;
 mod view;
 
-pub use actor::{AtEnd, Timing};
+pub use actor::AtEnd;
 pub use clock::{Clock, SystemClock, now};
 pub use context::ContextUsage;
 pub use failure::{Failure, FailureCode, nothing_imported};
@@ -53,6 +59,7 @@ pub use store::{
     ChatHits, ChatId, ChatPreset, DeletedMessage, Draft, DraftPlace, FolderId, LengthWish,
     MessageId, MessageState, PresetId, QueuedMessage, SearchAnswer, SearchHit, WindowRow,
 };
+pub use timing::Timing;
 pub use view::{
     AnswerStats, ChatEvent, ChatSnapshot, ChatSummary, ChatView, Folder, Message, ModelStatus,
     ModelView, Omitted, ReadFrom, Stage, Undone, UnopenedModel,

@@ -115,7 +115,7 @@ impl ChatActor {
         if waiting.start != AnswerStart::Asked || has_better || !self.settings.guide_answers {
             return None;
         }
-        let messages = self.messages_with(waiting.message);
+        let messages = self.stores.messages_with(waiting.message);
         let question = messages
             .get(messages.get(waiting.message).ok()?.parent?)
             .ok()?;
@@ -147,6 +147,7 @@ impl ChatActor {
             tracing::info!(?truncation, "conversation truncated to fit the context");
         }
         if let Err(error) = self
+            .stores
             .messages_with(active.message)
             .omit(active.message, &truncation.0)
         {
@@ -196,9 +197,9 @@ impl ChatActor {
         let delta = active.buffer.delta(now, end);
         let journal = active.buffer.journal(now).filter(|_| !end);
         let store = if chat.is_temporary() {
-            &self.temporary
+            &self.stores.temporary
         } else {
-            &self.store
+            &self.stores.disk
         };
         if let Some(progress) = journal
             && let Err(error) = store.messages().journal(message, &progress)
@@ -207,7 +208,7 @@ impl ChatActor {
             tracing::error!(%error, "answer stopped: it cannot be saved");
             active.cancel.store(true, Ordering::Relaxed);
             let failure = active.unsaved.get_or_insert(error.into());
-            check_if_failed(&self.store, failure);
+            check_if_failed(&self.stores.disk, failure);
         }
         if let Some(delta) = delta {
             let (seq, tokens) = (active.buffer.seq, active.buffer.tokens);

@@ -37,7 +37,7 @@ impl ChatActor {
         let Some((info, counter)) = self.model.info().zip(self.model.counter.clone()) else {
             return Ok(None);
         };
-        let row = chat.map(|chat| self.store_of(chat).chats().get(chat));
+        let row = chat.map(|chat| self.stores.chat(chat));
         let row = row.transpose()?;
         let leaf = row
             .as_ref()
@@ -54,7 +54,7 @@ impl ChatActor {
         let mut path = match leaf {
             Some(leaf) => {
                 let known = before.as_ref().and_then(|it| it.up_to);
-                self.messages_with(leaf).path_after(known, leaf)?
+                self.stores.messages_with(leaf).path_after(known, leaf)?
             }
             None => Vec::new(),
         };
@@ -123,7 +123,7 @@ impl ChatActor {
     /// Returns the source of the summary that is being written at the end of a branch, if there is one.
     fn summary_under_way(&self, leaf: MessageId) -> Option<SummarySource> {
         self.answers.buffer(leaf)?;
-        let messages = self.messages_with(leaf);
+        let messages = self.stores.messages_with(leaf);
         let question = messages.get(leaf).ok()?.parent?;
         let of = messages.get(question).ok()?.prompt_leaf?;
         self.summary_source(of).ok()
@@ -131,16 +131,18 @@ impl ChatActor {
 
     /// Lets the next answer read the parts that this one left out.
     pub(crate) fn read_again(&mut self, answer: MessageId) -> Result<ChatView, Failure> {
-        let row = self.messages_with(answer).get(answer)?;
+        let row = self.stores.message(answer)?;
         self.refuse_change(row.chat)?;
         let revert = self.set_read_again(answer, true)?;
-        let title = self.store_of(row.chat).chats().get(row.chat)?.title;
+        let title = self.stores.of(row.chat).chats().get(row.chat)?.title;
         self.record(format!("read all of “{title}” again"), row.chat, revert);
         self.view(row.chat, row.parent)
     }
 
     fn set_read_again(&mut self, answer: MessageId, again: bool) -> Result<Revert, Failure> {
-        self.messages_with(answer).set_read_again(answer, again)?;
+        self.stores
+            .messages_with(answer)
+            .set_read_again(answer, again)?;
         self.counted = None;
         Ok(Revert::new(move |actor| {
             actor.set_read_again(answer, !again)

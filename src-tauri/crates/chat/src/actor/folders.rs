@@ -17,7 +17,7 @@ impl ChatActor {
         chats: &[ChatId],
     ) -> Result<FolderId, Failure> {
         let name = self.free_name(name, None)?;
-        let folder = self.store.folders().create(&name, self.now())?;
+        let folder = self.stores.disk.folders().create(&name, self.now())?;
         self.emit_folders()?;
         let mut revert = Revert::new(move |actor| actor.remove_folder(folder));
         if !chats.is_empty() {
@@ -36,7 +36,7 @@ impl ChatActor {
     }
 
     pub(crate) fn rename_folder(&mut self, folder: FolderId, name: &str) -> Result<(), Failure> {
-        let before = self.store.folders().get(folder)?.name;
+        let before = self.stores.disk.folders().get(folder)?.name;
         let name = self.free_name(name, Some(folder))?;
         let revert = self.set_folder_name(folder, &name)?;
         self.record(format!("renamed the folder “{before}”"), None, revert);
@@ -45,7 +45,7 @@ impl ChatActor {
 
     /// Deletes a folder, and returns the label for undo. Its chats stay, in no folder.
     pub(crate) fn delete_folder(&mut self, folder: FolderId) -> Result<String, Failure> {
-        let name = self.store.folders().get(folder)?.name;
+        let name = self.stores.disk.folders().get(folder)?.name;
         let revert = self.remove_folder(folder)?;
         let what = format!("the folder “{name}”");
         let label = format!("deleted {what}");
@@ -56,7 +56,7 @@ impl ChatActor {
 
     /// Moves a folder to a position among the others, from 0.
     pub(crate) fn move_folder(&mut self, folder: FolderId, to: usize) -> Result<(), Failure> {
-        let name = self.store.folders().get(folder)?.name;
+        let name = self.stores.disk.folders().get(folder)?.name;
         let revert = self.set_folder_place(folder, to)?;
         self.record(format!("moved the folder “{name}”"), None, revert);
         Ok(())
@@ -68,12 +68,12 @@ impl ChatActor {
         folder: FolderId,
         collapsed: bool,
     ) -> Result<(), Failure> {
-        self.store.folders().collapse(folder, collapsed)?;
+        self.stores.disk.folders().collapse(folder, collapsed)?;
         self.emit_folders()
     }
 
     pub(super) fn folders(&self) -> Result<Vec<Folder>, Failure> {
-        let rows = self.store.folders().list()?;
+        let rows = self.stores.disk.folders().list()?;
         let folder = |row: FolderRow| Folder {
             id: row.id,
             name: row.name,
@@ -83,8 +83,8 @@ impl ChatActor {
     }
 
     fn set_folder_name(&mut self, folder: FolderId, name: &str) -> Result<Revert, Failure> {
-        let before = self.store.folders().get(folder)?.name;
-        self.store.folders().rename(folder, name)?;
+        let before = self.stores.disk.folders().get(folder)?.name;
+        self.stores.disk.folders().rename(folder, name)?;
         self.emit_folders()?;
         Ok(Revert::new(move |actor| {
             actor.set_folder_name(folder, &before)
@@ -93,7 +93,8 @@ impl ChatActor {
 
     fn set_folder_place(&mut self, folder: FolderId, to: usize) -> Result<Revert, Failure> {
         let before = self.place_of(folder)?;
-        self.store
+        self.stores
+            .disk
             .transaction(|store| store.folders().place(folder, to))?;
         self.emit_folders()?;
         Ok(Revert::new(move |actor| {
@@ -102,10 +103,10 @@ impl ChatActor {
     }
 
     pub(super) fn remove_folder(&mut self, folder: FolderId) -> Result<Revert, Failure> {
-        let row = self.store.folders().get(folder)?;
+        let row = self.stores.disk.folders().get(folder)?;
         let place = self.place_of(folder)?;
-        let chats = self.store.chats().in_folder(folder)?;
-        self.store.transaction(|store| {
+        let chats = self.stores.disk.chats().in_folder(folder)?;
+        self.stores.disk.transaction(|store| {
             if !chats.is_empty() {
                 let out = chats.iter().map(|chat| (*chat, None)).collect();
                 store.chats().set(ChatField::Folder, &out)?;
@@ -126,7 +127,7 @@ impl ChatActor {
         chats: &[ChatId],
     ) -> Result<Revert, Failure> {
         let folder = row.id;
-        self.store.transaction(|store| {
+        self.stores.disk.transaction(|store| {
             store.folders().put_back(row)?;
             store.folders().place(folder, place)?;
             let into = chats.iter().map(|chat| (*chat, Some(folder.0))).collect();
@@ -142,7 +143,7 @@ impl ChatActor {
     }
 
     fn place_of(&self, folder: FolderId) -> Result<usize, Failure> {
-        let rows = self.store.folders().list()?;
+        let rows = self.stores.disk.folders().list()?;
         let place = rows.iter().position(|row| row.id == folder);
         Ok(place.unwrap_or(rows.len()))
     }
@@ -152,7 +153,14 @@ impl ChatActor {
         let name = title::of_folder(name)?;
         let taken =
             |row: &FolderRow| Some(row.id) != of && row.name.to_lowercase() == name.to_lowercase();
-        match self.store.folders().list()?.iter().find(|row| taken(row)) {
+        match self
+            .stores
+            .disk
+            .folders()
+            .list()?
+            .iter()
+            .find(|row| taken(row))
+        {
             Some(row) => Err(Failure::other(format!(
                 "There is already a folder “{}”.",
                 row.name

@@ -41,13 +41,13 @@ impl Fork {
 
 impl ChatActor {
     pub(crate) fn begin_fork(&mut self, message: MessageId) -> Result<Fork, Failure> {
-        let source = self.messages_with(message).get(message)?.chat;
+        let source = self.stores.message(message)?.chat;
         self.refuse_change(source)?;
-        let row = self.chat_row(source)?;
+        let row = self.stores.chat(source)?;
         let at = self.now();
-        let path = self.messages_with(message).path(message)?;
+        let path = self.stores.path(message)?;
         let chosen = self.chosen_preset(Some(source))?;
-        let chat = self.store_of(source).transaction(|store| {
+        let chat = self.stores.of(source).transaction(|store| {
             let chats = store.chats();
             let chat = chats.create(&title::of_copy(&row.title), &row.today, at)?;
             if let Some(of) = row.continues {
@@ -72,7 +72,7 @@ impl ChatActor {
     /// Copies the next part.
     pub(crate) fn go_on_with_fork(&mut self, mut fork: Fork) -> Result<Fork, Failure> {
         let end = Instant::now() + PART;
-        self.store_of(fork.source).transaction(|store| {
+        self.stores.of(fork.source).transaction(|store| {
             while !fork.is_whole() && Instant::now() < end {
                 let (message, omitted) = fork.branch[fork.copies.len()];
                 let copy = store.messages().copy(message, fork.chat, fork.last)?;
@@ -96,7 +96,7 @@ impl ChatActor {
 
     pub(crate) fn end_fork(&mut self, fork: &Fork) -> Result<ChatView, Failure> {
         let chat = fork.chat;
-        self.store_of(chat).transaction(|store| {
+        self.stores.of(chat).transaction(|store| {
             if let Some(last) = fork.last {
                 store.messages().show(last)?;
             }

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use store::{FolderRecord, PresetRecord, WholeChat};
 
-use crate::actor::daily::Daily;
 use crate::actor::state::ChatActor;
 use crate::actor::undo::Revert;
 use crate::failure::{Failure, nothing_imported};
@@ -18,14 +17,16 @@ impl ChatActor {
         if self.import.is_some() {
             return Err(Failure::other("Another import is still running."));
         }
-        self.import = Some(Importing::begin(&self.store, self.now())?);
+        self.import = Some(Importing::begin(&self.stores.disk, self.now())?);
         Ok(())
     }
 
     /// Adds a chat. Returns whether enough is batched for a write.
     pub(crate) fn import_chat(&mut self, whole: WholeChat) -> Result<bool, Failure> {
         let import = self.import.as_mut().ok_or_else(no_import)?;
-        import.add(&self.store, whole).map_err(nothing_imported)
+        import
+            .add(&self.stores.disk, whole)
+            .map_err(nothing_imported)
     }
 
     pub(crate) fn import_folder(&mut self, folder: FolderRecord) -> Result<(), Failure> {
@@ -47,18 +48,22 @@ impl ChatActor {
     /// Writes batched chats. Returns whether all are written.
     pub(crate) fn write_import(&mut self) -> Result<bool, Failure> {
         let import = self.import.as_mut().ok_or_else(no_import)?;
-        import.write(&self.store, WRITING).map_err(nothing_imported)
+        import
+            .write(&self.stores.disk, WRITING)
+            .map_err(nothing_imported)
     }
 
     pub(crate) fn end_import(&mut self) -> Result<ImportCounts, Failure> {
         let import = self.import.take().ok_or_else(no_import)?;
-        self.purging = Daily::after(Duration::ZERO);
+        self.upkeep.purge_soon();
         let Published {
             chats,
             folders,
             presets,
             counts,
-        } = import.publish(&self.store).map_err(nothing_imported)?;
+        } = import
+            .publish(&self.stores.disk)
+            .map_err(nothing_imported)?;
         if !folders.is_empty() {
             self.emit_folders()?;
         }
@@ -91,7 +96,7 @@ impl ChatActor {
 
     pub(crate) fn drop_import(&mut self) {
         if self.import.take().is_some() {
-            self.purging = Daily::after(Duration::ZERO);
+            self.upkeep.purge_soon();
         }
     }
 }

@@ -2,11 +2,9 @@
 
 mod answering;
 mod answers;
-mod bin_clock;
 mod context;
 mod copying_chat;
 mod counted;
-mod daily;
 mod folders;
 mod forking;
 mod importing;
@@ -34,7 +32,6 @@ mod verbs;
 use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -42,13 +39,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use jiff::civil::Date;
-use store::{ChatId, Copy, DatabaseCopy, Purged, Store, StoreError};
+use store::{ChatId, Store};
 
 use self::answers::AnswerQueue;
 pub(crate) use self::copying_chat::CopyingChat;
-use self::daily::Daily;
 use self::model_slot::ModelSlot;
-pub use self::state::{AtEnd, Timing};
+pub use self::state::AtEnd;
 pub(crate) use self::state::{ChatActor, MODEL, Request};
 pub(crate) use self::undo::TakenBack;
 pub(crate) use self::undo_stack::Direction;
@@ -56,23 +52,19 @@ use self::undo_stack::UndoStack;
 use self::unsaved::Unsaved;
 use crate::clock::Clock;
 use crate::counting;
+use crate::daily_copy;
 use crate::failure::{Failure, FailureCode};
 use crate::job::{Job, Report};
 use crate::model_host::NEW_CHAT;
 use crate::model_host::{ModelChoice, ModelHost};
 use crate::model_thread;
 use crate::settings::Settings;
+use crate::stores::Stores;
+use crate::timing::Timing;
+use crate::upkeep::Upkeep;
 use crate::view::ChatEvent;
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
-/// Time limit of a step of the purge, which blocks the actor, and the pause before the next.
-const PURGING: Duration = Duration::from_millis(50);
-const PURGE_PAUSE: Duration = Duration::from_millis(200);
-/// Time limit and pause for the indexing of messages.
-const INDEXING: Duration = Duration::from_millis(50);
-const INDEX_PAUSE: Duration = Duration::from_millis(50);
-/// Multiple of the usual pause after which a failed purge is retried: as a rule the disk was full.
-const PURGE_RETRY: u32 = 12;
 
 /// Runs the actor. `model`: opened instead of the last model.
 pub(crate) fn start(
@@ -89,8 +81,7 @@ pub(crate) fn start(
     let interrupt = Arc::new(AtomicBool::new(false));
     let (counting, to_count) = channel();
     let actor = ChatActor {
-        store,
-        temporary: Store::temporary()?,
+        stores: Stores::new(store)?,
         undo: UndoStack::default(),
         import: None,
         unfinished: Arc::default(),
@@ -109,9 +100,7 @@ pub(crate) fn start(
         counting,
         counted: None,
         timing,
-        purging: Daily::after(timing.purge_after),
-        copying: Daily::after(timing.copy_after),
-        index_due: Some(Instant::now() + timing.purge_after),
+        upkeep: Upkeep::new(timing),
         has_ended: false,
         mailbox: mailbox.clone(),
     };
@@ -225,15 +214,17 @@ impl ChatActor {
             tracing::debug!(code = failure.code.name(), "a draft was not read ahead");
         }
         let today = self.clock.now().date();
-        if self.may_purge() && self.purging.is_due(today) {
-            self.purge(today);
+        if self.may_purge()
+            && let Some(purged) = self.upkeep.purge(&self.stores, self.now(), today)
+        {
+            self.undo.forget(&purged.gone);
+            if let Some(changed) = purged.changed {
+                self.retain_chats(&changed);
+            }
         }
-        if self.index_due.is_some_and(|due| due <= Instant::now()) {
-            self.index_older();
-        }
+        self.upkeep.index(&self.stores.disk);
         // A copy would keep hidden rows that may not stay.
-        if !self.is_copying_chat() && self.copying.is_due(today) {
-            self.copying.done_for(today);
+        if !self.is_copying_chat() && self.upkeep.begin_copy(today) {
             self.copy_database(today);
         }
     }
@@ -248,63 +239,9 @@ impl ChatActor {
         Arc::strong_count(&self.unfinished) > 1
     }
 
-    /// Indexes some of the messages that the search lacks after an upgrade.
-    fn index_older(&mut self) {
-        let pause = match self.store.search().index_older(INDEXING) {
-            Ok(true) => Some(INDEX_PAUSE),
-            Ok(false) => None,
-            // The disk may be full.
-            Err(error) => {
-                tracing::warn!(%error, "older messages were not indexed");
-                Some(PURGE_RETRY * self.timing.retry_after)
-            }
-        };
-        self.index_due = pause.map(|pause| Instant::now() + pause);
-    }
-
-    /// Purges some of the expired chats.
-    fn purge(&mut self, today: Date) {
-        match self.purge_some() {
-            Ok(true) => self.purging = Daily::after(PURGE_PAUSE),
-            Ok(false) => {
-                self.retain_chats(&BTreeSet::new());
-                if let Err(error) = self.store.compact() {
-                    tracing::warn!(%error, "the file did not become smaller");
-                }
-                self.purging.done_for(today);
-            }
-            // With a full disk the chats can still be read.
-            Err(error) => {
-                tracing::warn!(%error, "what expired was not purged");
-                self.retain_chats(&BTreeSet::new());
-                self.purging = Daily::after(PURGE_RETRY * self.timing.retry_after);
-            }
-        }
-    }
-
-    /// Returns whether there is more.
-    fn purge_some(&mut self) -> Result<bool, StoreError> {
-        let (expired, in_memory) = (self.expired(), self.expired_in_memory());
-        let gone = self.temporary.chats().deleted_before(in_memory)?;
-        self.undo.forget(&gone);
-        for (store, before) in [(&self.store, expired), (&self.temporary, in_memory)] {
-            if store.chats().purge(before, PURGING)? {
-                return Ok(true);
-            }
-            let Purged { chats, more } = store.messages().purge(before, PURGING)?;
-            if !chats.is_empty() {
-                self.retain_chats(&chats);
-            }
-            if more {
-                return Ok(true);
-            }
-        }
-        Ok(false)
-    }
-
     /// Erases the model thread's caches of purged chats, and of chats with `changed` messages.
     fn retain_chats(&self, changed: &BTreeSet<ChatId>) {
-        match self.ids_of_all() {
+        match self.stores.ids_of_all() {
             Ok(mut chats) => {
                 chats.retain(|chat| !changed.contains(chat));
                 chats.push(NEW_CHAT);
@@ -316,25 +253,17 @@ impl ChatActor {
 
     /// Copies the database on a separate thread: a large file takes a while, and nobody should wait for it.
     fn copy_database(&self, today: Date) {
-        let Some(path) = self.store.path().map(Path::to_owned) else {
+        let Some(path) = self.stores.disk.path().map(|path| path.to_owned()) else {
             return;
         };
-        let day = today.to_string();
         let mailbox = self.mailbox.clone();
         let copy = move || {
-            let problem = match store::daily_copy(&path, &day) {
-                Ok(Copy::Refused(cause)) => damaged(&path, &cause),
-                Ok(copy) => {
-                    tracing::debug!(?copy, "the day's copy");
-                    return;
-                }
-                Err(error) => not_copied(&error),
-            };
-            tracing::error!(%problem, "the day's copy was not made");
-            // An error means that the actor has ended.
-            let _ = mailbox.send(Request::Verb(Box::new(move |actor| {
-                actor.emit(ChatEvent::CopyFailed { error: problem });
-            })));
+            if let Some(error) = daily_copy::make(&path, today) {
+                // An error means that the actor has ended.
+                let _ = mailbox.send(Request::Verb(Box::new(move |actor| {
+                    actor.emit(ChatEvent::CopyFailed { error });
+                })));
+            }
         };
         if let Err(error) = thread::Builder::new().name("copy".into()).spawn(copy) {
             tracing::warn!(%error, "the day's copy was not begun");
@@ -345,12 +274,8 @@ impl ChatActor {
         let idle = if self.answers.busy() {
             Instant::now() + DAY
         } else {
-            let purge = self.may_purge().then(|| self.purging.due());
-            let copy = (!self.is_copying_chat()).then(|| self.copying.due());
-            let due = [purge, self.index_due, copy];
-            due.into_iter()
-                .flatten()
-                .fold(Instant::now() + DAY, Instant::min)
+            let due = self.upkeep.due(self.may_purge(), !self.is_copying_chat());
+            due.fold(Instant::now() + DAY, Instant::min)
         };
         let others = [self.answers.due(), self.unsaved.due(), self.unload_due()];
         others.into_iter().flatten().fold(idle, Instant::min)
@@ -407,63 +332,5 @@ impl ChatActor {
             at_end = AtEnd::Stuck;
         }
         at_end
-    }
-}
-
-fn damaged(database: &Path, cause: &str) -> Failure {
-    tracing::error!(cause, "the database is damaged");
-    let offer = match store::good_copies(database).into_iter().next() {
-        Some(copy) => format!("it offers to restore {}", name_of(&copy)),
-        None => "there is no earlier copy, and it offers to begin with an empty file".to_owned(),
-    };
-    Failure::new(
-        FailureCode::Store,
-        format!(
-            "The file with your chats is damaged, so no copy of it was made today. Save what you need from \
-             the chats that still open, then start Goldcrest again: {offer}. The damaged file is {}.",
-            database.display()
-        ),
-    )
-}
-
-/// Returns the name under which the window offers it.
-fn name_of(copy: &DatabaseCopy) -> String {
-    let day = copy.day.as_deref().and_then(|day| day.parse::<Date>().ok());
-    match day {
-        Some(day) => format!("the copy of {}", day.strftime("%-d %B %Y")),
-        None => "the copy made before the last update".to_owned(),
-    }
-}
-
-fn not_copied(error: &StoreError) -> Failure {
-    let cause = match error {
-        StoreError::DiskFull => {
-            "the disk is full. Make some room; it will be tried again tomorrow".to_owned()
-        }
-        error => error.to_string(),
-    };
-    Failure::new(
-        FailureCode::Store,
-        format!(
-            "Today’s copy of your chats could not be made: {}.",
-            cause.trim_end_matches('.')
-        ),
-    )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_copy_that_was_not_made_says_why_and_what_comes() {
-        let full = not_copied(&StoreError::DiskFull).message;
-        assert_eq!(
-            full,
-            "Today’s copy of your chats could not be made: the disk is full. Make some room; it will be tried again \
-             tomorrow."
-        );
-        let missing = not_copied(&StoreError::NotFound("chat")).message;
-        assert!(missing.ends_with("does not exist any more."), "{missing}");
     }
 }

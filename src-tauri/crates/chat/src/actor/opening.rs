@@ -31,7 +31,7 @@ impl ChatActor {
 
     /// Returns the model that was open last, which is opened at the start.
     pub(super) fn remembered(&self) -> Result<ModelChoice, Failure> {
-        let row = self.store.settings().get(MODEL)?;
+        let row = self.stores.disk.settings().get(MODEL)?;
         let remembered = row.and_then(|value| serde_json::from_value(value).ok());
         Ok(remembered.unwrap_or(ModelChoice::BundledModel))
     }
@@ -210,12 +210,12 @@ impl ChatActor {
     }
 
     fn remembered_content(&self) -> Option<String> {
-        let row = self.store.settings().get(MODEL_CONTENT).ok()??;
+        let row = self.stores.disk.settings().get(MODEL_CONTENT).ok()??;
         row.as_str().map(str::to_owned)
     }
 
     fn keep(&self, row: &str, value: &serde_json::Value) {
-        if let Err(error) = self.store.settings().set(row, value) {
+        if let Err(error) = self.stores.disk.settings().set(row, value) {
             tracing::warn!(%error, row, "what is opened at the start was not saved");
         }
     }

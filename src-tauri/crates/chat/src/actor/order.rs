@@ -2,11 +2,9 @@
 //! change, and returns the label for undo.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
-use store::{ChatField, ChatId, ChatRow, ChatValues, FolderId, StoreError};
+use store::{ChatField, ChatId, ChatValues, FolderId};
 
-use crate::actor::daily::Daily;
 use crate::actor::state::ChatActor;
 use crate::actor::undo::Revert;
 use crate::failure::Failure;
@@ -40,7 +38,7 @@ impl ChatActor {
         let named = self.named(chats)?;
         let label = match folder {
             Some(folder) => {
-                let name = self.store.folders().get(folder)?.name;
+                let name = self.stores.disk.folders().get(folder)?.name;
                 format!("moved {named} to “{name}”")
             }
             None => format!("moved {named} out of folders"),
@@ -65,15 +63,15 @@ impl ChatActor {
 
     /// Returns the chats that can be restored, the last deleted first.
     pub(crate) fn bin(&self) -> Result<Vec<ChatSummary>, Failure> {
-        let rows = self.store.chats().deleted()?;
+        let rows = self.stores.disk.chats().deleted()?;
         Ok(rows.into_iter().map(|row| self.summary(row)).collect())
     }
 
     /// Purges chats from the bin before their time. This cannot be undone.
     pub(crate) fn delete_for_good(&mut self, chats: &[ChatId]) -> Result<(), Failure> {
-        let expired = self.store.chats().expire(chats)?;
+        let expired = self.stores.disk.chats().expire(chats)?;
         self.undo.forget(&expired);
-        self.purging = Daily::after(Duration::ZERO);
+        self.upkeep.purge_soon();
         self.retain_chats(&BTreeSet::new());
         Ok(())
     }
@@ -96,25 +94,7 @@ impl ChatActor {
     }
 
     pub(super) fn set(&mut self, field: ChatField, values: ChatValues) -> Result<Revert, Failure> {
-        let (temporary, kept): (ChatValues, ChatValues) = values
-            .into_iter()
-            .partition(|(chat, _)| chat.is_temporary());
-        if field != ChatField::Deleted && !temporary.is_empty() {
-            return Err(Failure::other(
-                "A temporary chat cannot be pinned, archived or put in a folder. Keep it first.",
-            ));
-        }
-        let mut before = ChatValues::new();
-        for (store, values) in [(&self.store, kept), (&self.temporary, temporary)] {
-            match store.chats().set(field, &values) {
-                // The rest are changed all the same.
-                Err(StoreError::NotFound(_)) => {}
-                was => before.extend(was?),
-            }
-        }
-        if before.is_empty() {
-            return Err(StoreError::NotFound("chat").into());
-        }
+        let before = self.stores.set(field, values)?;
         let chats: Vec<ChatId> = before.iter().map(|(chat, _)| *chat).collect();
         let there = self.emit_all_changed(&chats)?;
         if field == ChatField::Deleted {
@@ -155,8 +135,7 @@ impl ChatActor {
 
     /// Emits the chats that are not deleted, and returns them.
     pub(super) fn emit_all_changed(&self, chats: &[ChatId]) -> Result<Vec<ChatId>, Failure> {
-        let mut rows: Vec<ChatRow> = self.store.chats().some(chats)?;
-        rows.extend(self.temporary.chats().some(chats)?);
+        let rows = self.stores.some(chats)?;
         let there = rows.iter().map(|row| row.id).collect();
         if !rows.is_empty() {
             let chats = rows.into_iter().map(|row| self.summary(row)).collect();
@@ -169,7 +148,7 @@ impl ChatActor {
     fn named(&self, chats: &[ChatId]) -> Result<String, Failure> {
         match chats {
             [chat] => {
-                let row = self.store_of(*chat).chats().get_with_deleted(*chat)?;
+                let row = self.stores.of(*chat).chats().get_with_deleted(*chat)?;
                 Ok(format!("“{}”", row.title))
             }
             _ => Ok(format!("{} chats", figures::count(chats.len()))),

@@ -29,7 +29,7 @@ impl ChatActor {
     }
 
     fn set_settings(&mut self, settings: Settings) -> Result<Revert, Failure> {
-        settings.write(&self.store)?;
+        settings.write(&self.stores.disk)?;
         let before = std::mem::replace(&mut self.settings, settings);
         if before.load_options() != self.settings.load_options() {
             self.reopen_model();

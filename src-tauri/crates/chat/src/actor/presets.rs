@@ -18,7 +18,7 @@ pub(super) struct Guidance {
 
 impl ChatActor {
     pub(crate) fn presets(&self) -> Result<Vec<Preset>, Failure> {
-        let rows = self.store.presets().list()?;
+        let rows = self.stores.disk.presets().list()?;
         Ok(rows.into_iter().map(Preset::from).collect())
     }
 
@@ -74,7 +74,7 @@ impl ChatActor {
                 "There can be {MOST} presets. Delete some first."
             )));
         }
-        let added = self.store.transaction(|store| {
+        let added = self.stores.disk.transaction(|store| {
             let mut added = Vec::new();
             for content in contents {
                 let content = content.validated()?;
@@ -99,7 +99,7 @@ impl ChatActor {
     }
 
     pub(crate) fn delete_preset(&mut self, id: PresetId) -> Result<(), Failure> {
-        let row = self.store.presets().get(id)?.ok_or_else(missing)?;
+        let row = self.stores.disk.presets().get(id)?.ok_or_else(missing)?;
         let revert = self.put_presets(vec![(id, None)])?;
         let what = format!("the preset “{}”", row.name);
         self.record(format!("deleted {what}"), None, revert);
@@ -112,7 +112,7 @@ impl ChatActor {
         &mut self,
         rows: Vec<(PresetId, Option<PresetRow>)>,
     ) -> Result<Revert, Failure> {
-        let before = self.store.transaction(|store| {
+        let before = self.stores.disk.transaction(|store| {
             let presets = store.presets();
             let put = rows.into_iter().map(|(id, row)| {
                 let before = presets.get(id)?;
@@ -136,7 +136,7 @@ impl ChatActor {
         chosen: ChatPreset,
     ) -> Result<(), Failure> {
         validate_instructions(&chosen.instructions)?;
-        let preset = chosen.preset.map(|id| self.store.presets().get(id));
+        let preset = chosen.preset.map(|id| self.stores.disk.presets().get(id));
         let preset = preset.transpose()?.map(|row| row.ok_or_else(missing));
         let preset = preset.transpose()?;
         let before = self.chat_preset(chat)?;
@@ -144,7 +144,7 @@ impl ChatActor {
             return Ok(());
         }
         let title = match chat {
-            Some(chat) => self.store_of(chat).chats().get(chat)?.title,
+            Some(chat) => self.stores.chat(chat)?.title,
             None => "New chat".to_owned(),
         };
         let title = text::cut(&title, 40);
@@ -166,8 +166,8 @@ impl ChatActor {
         chat: Option<ChatId>,
         chosen: Option<ChatPreset>,
     ) -> Result<Revert, Failure> {
-        let place = self.draft_place(chat)?;
-        let presets = self.store_with(place).presets();
+        let place = self.stores.draft_place(chat)?;
+        let presets = self.stores.at(place).presets();
         let before = presets.of(place)?;
         presets.choose(place, chosen.as_ref())?;
         self.guidance_changed();
@@ -183,7 +183,7 @@ impl ChatActor {
         chat: Option<ChatId>,
     ) -> Result<Option<ChatPreset>, Failure> {
         let place = chat.map_or(DraftPlace::NewChat, DraftPlace::Chat);
-        Ok(self.store_with(place).presets().of(place)?)
+        Ok(self.stores.at(place).presets().of(place)?)
     }
 
     pub(super) fn emit_chosen(&self, chat: Option<ChatId>) -> Result<(), Failure> {
@@ -209,14 +209,18 @@ impl ChatActor {
         if chosen != ChatPreset::default() {
             presets.choose(DraftPlace::Chat(chat), Some(&chosen))?;
         }
-        Ok(self.store.presets().choose(DraftPlace::NewChat, None)?)
+        Ok(self
+            .stores
+            .disk
+            .presets()
+            .choose(DraftPlace::NewChat, None)?)
     }
 
     /// Resolves the guidance of a chat. Precedence of instructions: the chat's, the preset's, the settings'; of each
     /// sampling value: the preset's, then the settings'.
     pub(super) fn guidance(&self, chat: Option<ChatId>) -> Result<Guidance, Failure> {
         let chosen = self.chat_preset(chat)?;
-        let row = chosen.preset.map(|id| self.store.presets().get(id));
+        let row = chosen.preset.map(|id| self.stores.disk.presets().get(id));
         let preset = row.transpose()?.flatten().map(Preset::from);
         let preset = preset.map(|preset| preset.content);
         let of_preset = preset.as_ref().map(|preset| preset.instructions.as_str());

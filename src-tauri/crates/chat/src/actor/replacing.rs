@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 
 use store::{Store, StoreError};
 
-use crate::actor::daily::Daily;
 use crate::actor::state::ChatActor;
 use crate::actor::undo_stack::UndoStack;
 use crate::actor::unsaved::Unsaved;
@@ -31,12 +30,12 @@ impl ChatActor {
         });
         let (kept, settings) = match (taken, aside) {
             (Ok((kept, settings, store)), _) => {
-                self.store = store;
+                self.stores.disk = store;
                 (kept, settings)
             }
             // The former file could not be restored, and the copy has been opened instead.
             (Err(_), Some(kept)) if !self.has_ended && kept.exists() => {
-                let settings = Settings::read(&self.store).inspect_err(|_| self.end())?;
+                let settings = Settings::read(&self.stores.disk).inspect_err(|_| self.end())?;
                 (kept, settings)
             }
             (Err(failure), _) => return Err(failure),
@@ -80,18 +79,22 @@ impl ChatActor {
     ) -> Result<T, Failure> {
         self.may_leave_store()?;
         let path = self
-            .store
+            .stores
+            .disk
             .path()
             .ok_or(StoreError::NotFound("file"))?
             .to_owned();
         if self.unsaved.due().is_some() {
             self.save_unsaved();
         }
-        drop(std::mem::replace(&mut self.store, Store::in_memory()?));
+        drop(std::mem::replace(
+            &mut self.stores.disk,
+            Store::in_memory()?,
+        ));
         let acted = act(&path).map_err(Into::into);
         if acted.is_err() {
             match Store::open(&path) {
-                Ok(store) => self.store = store,
+                Ok(store) => self.stores.disk = store,
                 Err(error) => {
                     tracing::error!(%error, "the store does not open again");
                     self.end();
@@ -119,7 +122,6 @@ impl ChatActor {
         if before.load_options() != self.settings.load_options() {
             self.reopen_model();
         }
-        self.purging = Daily::after(self.timing.purge_after);
-        self.index_due = Some(std::time::Instant::now() + self.timing.purge_after);
+        self.upkeep.begin_again();
     }
 }

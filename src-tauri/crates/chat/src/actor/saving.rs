@@ -16,7 +16,7 @@ impl ChatActor {
     /// Handles answers that the last process was writing and that could not be marked when the store was opened because
     /// the disk is full.
     pub(super) fn end_left_in_writing(&mut self) {
-        match self.store.messages().writing() {
+        match self.stores.disk.messages().writing() {
             Ok(left) => {
                 for (chat, message) in left {
                     self.settle(AnswerEnd::unwritten(
@@ -52,7 +52,7 @@ impl ChatActor {
 
     fn save_end(&self, end: &AnswerEnd) -> Result<(), StoreError> {
         let error = end.failure.as_ref().map(error_row);
-        self.store_of(end.chat).transaction(|store| {
+        self.stores.of(end.chat).transaction(|store| {
             if let Some(progress) = &end.progress {
                 store.messages().journal(end.message, progress)?;
             }
@@ -64,14 +64,14 @@ impl ChatActor {
 
     fn emit_ended(&self, chat: ChatId, message: MessageId, seq: u32) {
         // The chat's state goes first: the window may send the next message as soon as it receives the end.
-        match self.store_of(chat).chats().get(chat) {
+        match self.stores.chat(chat) {
             Ok(row) => self.emit(ChatEvent::ChatChanged {
                 chat: self.summary(row),
             }),
             Err(StoreError::NotFound(_)) => return,
             Err(error) => tracing::error!(%error, "a chat cannot be shown"),
         }
-        let row = match self.messages_with(message).get(message) {
+        let row = match self.stores.message(message) {
             Ok(row) => row,
             Err(StoreError::NotFound(_)) => return,
             Err(error) => {
@@ -128,7 +128,7 @@ impl ChatActor {
         let mut failed = false;
         let mut leaves = std::mem::take(&mut self.unsaved.leaves);
         leaves.retain(|_, leaf| {
-            let shown = (!failed).then(|| self.messages_with(*leaf).show(*leaf));
+            let shown = (!failed).then(|| self.stores.messages_with(*leaf).show(*leaf));
             let saved = matches!(shown, Some(Ok(()) | Err(StoreError::NotFound(_))));
             failed = !saved;
             failed
@@ -164,7 +164,7 @@ impl ChatActor {
             return Err(unsaved.reason.clone());
         }
         match self.unsaved.leaf(chat) {
-            Some(leaf) => self.messages_with(leaf).show(leaf)?,
+            Some(leaf) => self.stores.messages_with(leaf).show(leaf)?,
             None => return Ok(()),
         }
         self.forget_leaf(chat);

@@ -5,7 +5,8 @@ use std::time::Instant;
 
 use store::{ChatId, ChatRow, DraftPlace, MessageId, MessageRow, MessageState};
 
-use crate::actor::state::{BIN, CURRENT, ChatActor};
+use crate::actor::state::{CURRENT, ChatActor};
+use crate::bin::BIN;
 use crate::failure::{Failure, FailureCode};
 use crate::view::{AnswerStats, ChatSnapshot, ChatSummary, ChatView, Message, Omitted, ReadFrom};
 
@@ -17,23 +18,24 @@ type Siblings = HashMap<Option<MessageId>, Vec<MessageId>>;
 
 impl ChatActor {
     pub(crate) fn snapshot(&self) -> Result<ChatSnapshot, Failure> {
-        let mut rows = self.temporary.chats().list()?;
-        rows.extend(self.store.chats().list()?);
+        let mut rows = self.stores.temporary.chats().list()?;
+        rows.extend(self.stores.disk.chats().list()?);
         let chats: Vec<ChatSummary> = rows.into_iter().map(|row| self.summary(row)).collect();
         let current = self
-            .store
+            .stores
+            .disk
             .settings()
             .get(CURRENT)?
             .and_then(|id| id.as_i64())
             .map(ChatId);
         Ok(ChatSnapshot {
-            first_start: !self.store.chats().any()?,
+            first_start: !self.stores.disk.chats().any()?,
             current: current.filter(|id| chats.iter().any(|chat| chat.id == *id)),
             chats,
             folders: self.folders()?,
             settings: self.settings.clone(),
             model: self.model.view(),
-            new_chat_draft: self.store.drafts().get(DraftPlace::NewChat)?,
+            new_chat_draft: self.stores.disk.drafts().get(DraftPlace::NewChat)?,
             presets: self.presets()?,
             new_chat_preset: self.chosen_preset(None)?,
         })
@@ -57,7 +59,7 @@ impl ChatActor {
 
     /// Returns the shown branch of a chat, after the message `after`.
     pub(super) fn view(&self, chat: ChatId, after: Option<MessageId>) -> Result<ChatView, Failure> {
-        let store = self.store_of(chat);
+        let store = self.stores.of(chat);
         // A chat in the bin can be read.
         let row = store.chats().get_with_deleted(chat)?;
         let leaf = self.unsaved.leaf(chat).or(row.leaf);
@@ -89,14 +91,14 @@ impl ChatActor {
 
     /// Returns one message for display.
     pub(super) fn one_message(&self, row: MessageRow) -> Result<Message, Failure> {
-        let messages = self.messages_with(row.id);
+        let messages = self.stores.messages_with(row.id);
         let siblings = messages.children(row.chat, row.parent)?;
         Ok(self.message(row, siblings))
     }
 
     fn siblings(&self, chat: ChatId) -> Result<Siblings, Failure> {
         let mut siblings = Siblings::new();
-        for (message, parent) in self.store_of(chat).messages().tree(chat)? {
+        for (message, parent) in self.stores.of(chat).messages().tree(chat)? {
             siblings.entry(parent).or_default().push(message);
         }
         Ok(siblings)

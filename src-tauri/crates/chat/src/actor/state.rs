@@ -3,60 +3,26 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Weak};
-use std::time::{Duration, Instant};
 
-use store::{ChatId, MessageId, MessageTable, Store};
+use store::{ChatId, Store};
 
 use crate::actor::answers::AnswerQueue;
 use crate::actor::copying_chat::CopiedChat;
 use crate::actor::counted::CountedBranch;
-use crate::actor::daily::Daily;
 use crate::actor::model_slot::ModelSlot;
 use crate::actor::undo_stack::UndoStack;
 use crate::actor::unsaved::Unsaved;
+use crate::bin;
 use crate::clock::Clock;
 use crate::counting::CountRequest;
 use crate::failure::{Failure, FailureCode};
 use crate::importing::Importing;
 use crate::job::{Job, Report};
 use crate::settings::Settings;
+use crate::stores::Stores;
+use crate::timing::Timing;
+use crate::upkeep::Upkeep;
 use crate::view::ChatEvent;
-
-/// Timing of background work. Tests use shorter times.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Timing {
-    /// Delay after the start before expired chats are purged and messages of earlier versions are indexed.
-    pub purge_after: Duration,
-    /// Delay after the start before the daily copy of the database, when the first screen is up.
-    pub copy_after: Duration,
-    /// Maximum delay before a token is journaled.
-    pub journal_after: Duration,
-    /// Interval before a failed save is retried.
-    pub retry_after: Duration,
-    /// Length of a minute of [`Settings::unload_minutes`].
-    pub minute: Duration,
-    /// Idle time before idle work begins.
-    pub idle_after: Duration,
-    /// Time limit for the model to stop at the end, and then for it to be dropped.
-    pub close_within: Duration,
-}
-
-impl Default for Timing {
-    fn default() -> Timing {
-        Timing {
-            purge_after: Duration::from_secs(5),
-            copy_after: Duration::from_secs(20),
-            journal_after: Duration::from_millis(250),
-            retry_after: Duration::from_secs(5),
-            minute: Duration::from_secs(60),
-            idle_after: Duration::from_secs(2),
-            close_within: Duration::from_secs(5),
-        }
-    }
-}
-
-/// Seconds for which a deleted chat can be restored.
-pub(super) const BIN: i64 = 30 * 24 * 60 * 60;
 
 /// Rows of the app's own state.
 pub(super) const CURRENT: &str = "app.current";
@@ -73,9 +39,7 @@ pub(crate) enum Request {
 }
 
 pub(crate) struct ChatActor {
-    pub store: Store,
-    /// The temporary chats.
-    pub(super) temporary: Store,
+    pub stores: Stores,
     pub(super) undo: UndoStack<ChatActor>,
     /// The import in progress.
     pub(super) import: Option<Importing>,
@@ -101,10 +65,7 @@ pub(crate) struct ChatActor {
     pub(super) counting: Sender<CountRequest>,
     pub(super) counted: Option<CountedBranch>,
     pub(super) timing: Timing,
-    pub(super) purging: Daily,
-    pub(super) copying: Daily,
-    /// Time of the next indexing step; `None` if the index is complete.
-    pub(super) index_due: Option<Instant>,
+    pub(super) upkeep: Upkeep,
     /// True once nothing more is stored: every verb fails.
     pub(crate) has_ended: bool,
     /// Sender for threads that report to the actor.
@@ -128,25 +89,6 @@ impl DraftAhead {
 }
 
 impl ChatActor {
-    /// Returns the store of this chat.
-    pub(crate) fn store_of(&self, chat: ChatId) -> &Store {
-        if chat.is_temporary() {
-            &self.temporary
-        } else {
-            &self.store
-        }
-    }
-
-    /// Returns the messages of the store that has this message.
-    pub(super) fn messages_with(&self, message: MessageId) -> MessageTable<'_> {
-        let store = if message.is_temporary() {
-            &self.temporary
-        } else {
-            &self.store
-        };
-        store.messages()
-    }
-
     pub(super) fn submit_job(&self, job: Job) {
         self.queue_job(job);
         // Set after the job was sent: the model thread clears the flag before it looks for a job.
@@ -162,7 +104,7 @@ impl ChatActor {
 
     /// Handles a failure of the store.
     pub(crate) fn after_failure(&self, failure: &Failure) {
-        check_if_failed(&self.store, failure);
+        check_if_failed(&self.stores.disk, failure);
         if failure.code == FailureCode::DiskFull {
             self.queue_job(Job::MakeRoom);
         }
@@ -174,6 +116,11 @@ impl ChatActor {
 
     pub(super) fn now(&self) -> i64 {
         self.clock.now().timestamp().as_second()
+    }
+
+    /// Returns the date of a deletion now.
+    pub(super) fn deletion_date(&self) -> i64 {
+        bin::deletion_date(&self.stores.disk, self.now())
     }
 }
 

@@ -31,11 +31,8 @@ pub(super) struct SummarySource {
 impl ChatActor {
     pub(crate) fn start_summary(&mut self, of: ChatId) -> Result<ChatView, Failure> {
         self.refuse_if_unsaved(of)?;
-        let row = self.store_of(of).chats().get(of)?;
-        let path = match row.leaf {
-            Some(leaf) => self.messages_with(leaf).path(leaf)?,
-            None => Vec::new(),
-        };
+        let row = self.stores.chat(of)?;
+        let path = self.stores.shown_path(&row)?;
         let is_answer = |row: &MessageRow| {
             row.role == Role::Assistant
                 && (!row.progress.text.is_empty() || self.answers.has(row.id))
@@ -48,7 +45,7 @@ impl ChatActor {
         let at = now.timestamp().as_second();
         let title = title_after(&row.title)?;
         let chosen = self.chosen_preset(Some(of))?;
-        let (view, answer) = self.store_of(of).transaction(|store| {
+        let (view, answer) = self.stores.of(of).transaction(|store| {
             let chat = store.chats().create(&title, &now.date().to_string(), at)?;
             let place = DraftPlace::Chat(chat);
             store.presets().choose(place, chosen.as_ref())?;
@@ -84,7 +81,7 @@ impl ChatActor {
 
     /// Returns the source for answers to a question with this `prompt_leaf`.
     pub(super) fn summary_source(&self, leaf: MessageId) -> Result<SummarySource, Failure> {
-        let messages = self.messages_with(leaf);
+        let messages = self.stores.messages_with(leaf);
         let chat = messages.get(leaf).map_err(|error| match error {
             StoreError::NotFound(_) => Failure::other(
                 "The chat that this sums up was deleted, so the summary cannot be written from it any more. \
@@ -95,7 +92,7 @@ impl ChatActor {
         let path = messages.path(leaf)?;
         let answer = path.iter().rfind(|row| row.role == Role::Assistant);
         Ok(SummarySource {
-            today: self.store_of(chat.chat).chats().get(chat.chat)?.today,
+            today: self.stores.of(chat.chat).chats().get(chat.chat)?.today,
             thinks: answer.is_some_and(|row| row.thinks),
             path,
         })

@@ -7,7 +7,6 @@ use std::time::Duration;
 use store::{ChatField, ChatId, ChatPreset, DraftPlace, Store, StoreError, WholeChat};
 
 use crate::actor::copying_chat::CopyingChat;
-use crate::actor::daily::Daily;
 use crate::actor::state::ChatActor;
 use crate::actor::undo::Revert;
 use crate::failure::Failure;
@@ -20,7 +19,7 @@ const PART: Duration = Duration::from_millis(30);
 impl ChatActor {
     /// Creates an empty temporary chat. Its draft is in memory, too.
     pub(crate) fn new_temporary_chat(&mut self) -> Result<ChatView, Failure> {
-        let chats = self.temporary.chats();
+        let chats = self.stores.temporary.chats();
         let today = self.clock.now().date().to_string();
         let unused = chats
             .list()?
@@ -37,7 +36,7 @@ impl ChatActor {
     /// Creates its row with the defaults of a new chat.
     fn create_temporary(&self, today: &str) -> Result<ChatId, Failure> {
         let (at, chosen) = (self.now(), self.chat_preset(None)?);
-        self.temporary.transaction(|store| {
+        self.stores.temporary.transaction(|store| {
             let chat = store.chats().create("", today, at)?;
             if chosen != ChatPreset::default() {
                 let place = DraftPlace::Chat(chat);
@@ -52,7 +51,7 @@ impl ChatActor {
         if !chat.is_temporary() {
             return Err(Failure::other("This chat is kept already."));
         }
-        if self.chat_row(chat)?.title.is_empty() {
+        if self.stores.chat(chat)?.title.is_empty() {
             return Err(Failure::other("There is nothing to keep in this chat yet."));
         }
         self.begin_copying(chat)
@@ -61,7 +60,7 @@ impl ChatActor {
     /// Begins to copy a chat into the other store.
     pub(super) fn begin_copying(&mut self, chat: ChatId) -> Result<CopyingChat, Failure> {
         self.refuse_change(chat)?;
-        let (from, to) = self.stores_of_copy(chat);
+        let (from, to) = self.stores.copying(chat);
         let copy = from.begin_copy(chat, to)?;
         let chat = Arc::new(chat);
         self.being_copied.retain(|chat| chat.strong_count() > 0);
@@ -78,7 +77,7 @@ impl ChatActor {
         let (chat, copy) = copying.whole();
         let kept = self.or_purge(chat, |from, to| copy.finish(from, to))?;
         let revert = self.go_on_as(chat, kept)?;
-        let row = self.chat_row(kept)?;
+        let row = self.stores.chat(kept)?;
         self.record_in_branch(format!("kept “{}”", row.title), kept, None, revert);
         Ok(self.summary(row))
     }
@@ -94,24 +93,16 @@ impl ChatActor {
         Ok(())
     }
 
-    /// Returns the store of a chat, and the one that it is copied into.
-    fn stores_of_copy(&self, chat: ChatId) -> (&Store, &Store) {
-        match chat.is_temporary() {
-            true => (&self.temporary, &self.store),
-            false => (&self.store, &self.temporary),
-        }
-    }
-
     /// Writes a copy of a chat. After a failure the hidden rows are purged at once.
     fn or_purge<T>(
         &mut self,
         chat: ChatId,
         write: impl FnOnce(&Store, &Store) -> Result<T, StoreError>,
     ) -> Result<T, Failure> {
-        let (from, to) = self.stores_of_copy(chat);
+        let (from, to) = self.stores.copying(chat);
         let written = write(from, to);
         if written.is_err() {
-            self.purging = Daily::after(Duration::ZERO);
+            self.upkeep.purge_soon();
         }
         Ok(written?)
     }
@@ -130,10 +121,11 @@ impl ChatActor {
 
     /// Replaces a temporary chat with its copy on the disk.
     fn go_on_as(&mut self, chat: ChatId, kept: ChatId) -> Result<Revert, Failure> {
-        self.temporary
+        self.stores
+            .temporary
             .chats()
             .set(ChatField::Deleted, &vec![(chat, Some(self.now()))])?;
-        let messages = self.messages_of(kept)?;
+        let messages = self.stores.count_messages(kept)?;
         // Its cache now belongs to the copy.
         let chats = vec![chat];
         self.emit(ChatEvent::ChatsRemoved { chats });
@@ -148,8 +140,8 @@ impl ChatActor {
 
     /// Returns whether a temporary chat still exists that was kept as `kept`, and is unchanged since.
     fn is_as_kept(&self, kept: ChatId, chat: ChatId, messages: usize) -> Result<bool, Failure> {
-        let is_there = self.temporary.chats().get_with_deleted(chat).is_ok();
-        Ok(is_there && self.messages_of(kept)? == messages)
+        let is_there = self.stores.temporary.chats().get_with_deleted(chat).is_ok();
+        Ok(is_there && self.stores.count_messages(kept)? == messages)
     }
 
     /// Undoes that `chat` was kept as `kept`, with this number of messages: it is purged from the disk.
@@ -162,10 +154,11 @@ impl ChatActor {
         self.refuse_change(kept)?;
         let at = self.now();
         let chat = if self.is_as_kept(kept, chat, messages)? {
-            let draft = self.store.drafts().get(DraftPlace::Chat(kept))?;
-            let chats = self.temporary.chats();
+            let draft = self.stores.disk.drafts().get(DraftPlace::Chat(kept))?;
+            let chats = self.stores.temporary.chats();
             chats.set(ChatField::Deleted, &vec![(chat, None)])?;
-            self.temporary
+            self.stores
+                .temporary
                 .drafts()
                 .put(DraftPlace::Chat(chat), &draft)?;
             chat
@@ -173,16 +166,16 @@ impl ChatActor {
             // Later messages are not lost.
             self.finish_copy(kept)?
         };
-        let expired = self.store.transaction(|store| {
+        let expired = self.stores.disk.transaction(|store| {
             let chats = store.chats();
             chats.set(ChatField::Deleted, &vec![(kept, Some(at))])?;
             chats.expire(&[kept])
         });
         if let Err(error) = expired {
-            self.temporary.chats().delete(chat, at)?;
+            self.stores.temporary.chats().delete(chat, at)?;
             return Err(error.into());
         }
-        self.purging = Daily::after(Duration::ZERO);
+        self.upkeep.purge_soon();
         // Done before the rest of the other is dropped.
         self.submit_job(Job::Relabel {
             from: kept,
@@ -197,27 +190,15 @@ impl ChatActor {
 
     /// Returns a chat in the form in which it leaves its store. The presets of temporary chats are in the other store.
     pub(crate) fn whole_chat(&self, chat: ChatId) -> Result<WholeChat, Failure> {
-        let mut whole = self.store_of(chat).records().read(chat)?;
+        let mut whole = self.stores.of(chat).records().read(chat)?;
         let chosen = self.chosen_preset(Some(chat))?;
         let preset = chosen.and_then(|chosen| chosen.preset);
         if let Some(preset) = preset.filter(|_| chat.is_temporary())
-            && let Some(row) = self.store.presets().get(preset)?
+            && let Some(row) = self.stores.disk.presets().get(preset)?
             && let Some(chosen) = &mut whole.chat.chosen_preset
         {
             chosen.preset = Some(row.name);
         }
         Ok(whole)
-    }
-
-    fn messages_of(&self, chat: ChatId) -> Result<usize, Failure> {
-        Ok(self.store_of(chat).messages().tree(chat)?.len())
-    }
-
-    /// Returns the ids of all chats, deleted ones included.
-    pub(super) fn ids_of_all(&self) -> Result<Vec<ChatId>, Failure> {
-        let ids = |store: &Store| store.chats().ids_of_all();
-        let mut all = ids(&self.store)?;
-        all.extend(ids(&self.temporary)?);
-        Ok(all)
     }
 }

@@ -32,8 +32,8 @@ impl ChatActor {
         let Some(info) = self.model.info().filter(wanted) else {
             return Ok(None);
         };
-        let path = self.messages_with(answer).path(answer)?;
-        let row = self.chat_row(chat)?;
+        let path = self.stores.path(answer)?;
+        let row = self.stores.chat(chat)?;
         let Some(answer) = path.last().filter(|_| path.len() <= FIRST_MESSAGES) else {
             return Ok(None);
         };
@@ -59,7 +59,7 @@ impl ChatActor {
             if let Some(title) = title::from_model(answer)
                 && self.has_first_title(chat)?
             {
-                self.store_of(chat).chats().rename(chat, &title)?;
+                self.stores.of(chat).chats().rename(chat, &title)?;
                 self.emit_changed(chat)?;
             }
             Ok::<_, Failure>(())
@@ -71,11 +71,11 @@ impl ChatActor {
 
     /// Returns whether a chat still has the title that was made of its first message.
     fn has_first_title(&self, chat: ChatId) -> Result<bool, Failure> {
-        let messages = self.store_of(chat).messages();
+        let messages = self.stores.of(chat).messages();
         let Some(first) = messages.children(chat, None)?.first().copied() else {
             return Ok(false);
         };
         let first = messages.get(first)?.progress.text;
-        Ok(self.chat_row(chat)?.title == title::from_message(&first))
+        Ok(self.stores.chat(chat)?.title == title::from_message(&first))
     }
 }

@@ -29,7 +29,7 @@ impl ChatActor {
         thinking: bool,
         length: Option<LengthWish>,
     ) -> Result<ChatView, Failure> {
-        let row = self.messages_with(message).get(message)?;
+        let row = self.stores.message(message)?;
         self.refuse_change(row.chat)?;
         let asked = match row.role {
             Role::User | Role::System | Role::Tool => row.id,
@@ -37,8 +37,8 @@ impl ChatActor {
                 .parent
                 .ok_or_else(|| Failure::other("There is no message to answer."))?,
         };
-        let (chat, at, before) = (row.chat, self.now(), self.chat_row(row.chat)?.leaf);
-        let (view, again) = self.store_of(chat).transaction(|store| {
+        let (chat, at, before) = (row.chat, self.now(), self.stores.chat(row.chat)?.leaf);
+        let (view, again) = self.stores.of(chat).transaction(|store| {
             store.chats().touch(chat, at)?;
             let again = store.messages().add(&answer(chat, asked, thinking, at))?;
             if let Some(length) = length {
@@ -63,9 +63,9 @@ impl ChatActor {
     }
 
     pub(crate) fn continue_answer(&mut self, message: MessageId) -> Result<ChatView, Failure> {
-        let chat = self.messages_with(message).get(message)?.chat;
+        let chat = self.stores.message(message)?.chat;
         self.refuse_change(chat)?;
-        let row = self.messages_with(message).get(message)?;
+        let row = self.stores.message(message)?;
         if row.role != Role::Assistant {
             return Err(Failure::other("Only an answer can go on."));
         }
@@ -73,7 +73,7 @@ impl ChatActor {
             MessageState::Done => AnswerStart::GoesOn,
             _ => AnswerStart::Resumed,
         };
-        let view = self.store_of(chat).transaction(|store| {
+        let view = self.stores.of(chat).transaction(|store| {
             store.messages().reopen(message)?;
             store.messages().show(message)?;
             self.view(chat, row.parent)
@@ -86,8 +86,9 @@ impl ChatActor {
     /// Restores the former content of an answer.
     fn put_back(&mut self, row: &MessageRow) -> Result<Revert, Failure> {
         self.refuse_change(row.chat)?;
-        let now = self.messages_with(row.id).get(row.id)?;
-        self.store_of(row.chat)
+        let now = self.stores.message(row.id)?;
+        self.stores
+            .of(row.chat)
             .transaction(|store| store.messages().put_back(row))?;
         self.counted = None;
         Ok(Revert::new(move |actor| actor.put_back(&now)))
@@ -100,14 +101,14 @@ impl ChatActor {
         answered: Option<bool>,
     ) -> Result<ChatView, Failure> {
         let text = message_text(text)?;
-        let row = self.messages_with(message).get(message)?;
+        let row = self.stores.message(message)?;
         self.refuse_change(row.chat)?;
         if answered.is_some() && row.role != Role::User {
             return Err(Failure::other("Only your own messages can be answered."));
         }
-        let (chat, at, before) = (row.chat, self.now(), self.chat_row(row.chat)?.leaf);
+        let (chat, at, before) = (row.chat, self.now(), self.stores.chat(row.chat)?.leaf);
         let label = format!("edited {}", described(&row));
-        let (view, edited, queued) = self.store_of(chat).transaction(|store| {
+        let (view, edited, queued) = self.stores.of(chat).transaction(|store| {
             let edited = NewMessage {
                 text,
                 role: row.role,
@@ -137,14 +138,14 @@ impl ChatActor {
     }
 
     pub(crate) fn show_sibling(&mut self, message: MessageId) -> Result<ChatView, Failure> {
-        let row = self.messages_with(message).get(message)?;
+        let row = self.stores.message(message)?;
         self.refuse_if_being_copied(row.chat)?;
-        match self.messages_with(message).show(message) {
+        match self.stores.messages_with(message).show(message) {
             Ok(()) => self.forget_leaf(row.chat),
             Err(error) => {
                 // It can be read all the same.
                 tracing::warn!(%error, "which branch is shown was not saved");
-                let leaf = self.messages_with(message).leaf_below(message)?;
+                let leaf = self.stores.messages_with(message).leaf_below(message)?;
                 self.keep_leaf(row.chat, leaf);
             }
         }
@@ -152,7 +153,7 @@ impl ChatActor {
     }
 
     pub(crate) fn delete_message(&mut self, message: MessageId) -> Result<ChatView, Failure> {
-        let row = self.messages_with(message).get(message)?;
+        let row = self.stores.message(message)?;
         let revert = self.set_message_deleted(row.chat, message, true, None)?;
         let what = described(&row);
         self.record_in_branch(format!("deleted {what}"), row.chat, None, revert);
@@ -162,14 +163,17 @@ impl ChatActor {
 
     /// Returns the messages that can be restored one by one; those of deleted chats are restored with them.
     pub(crate) fn deleted_messages(&self) -> Result<Vec<DeletedMessage>, Failure> {
-        Ok(self.store.messages().deleted(LISTED)?)
+        Ok(self.stores.disk.messages().deleted(LISTED)?)
     }
 
     /// Restores a deleted message with its descendants, and shows it. Returns the label for undo.
     pub(crate) fn restore_message(&mut self, message: MessageId) -> Result<String, Failure> {
-        let chat = self.messages_with(message).chat_of_deleted(message)?;
+        let chat = self
+            .stores
+            .messages_with(message)
+            .chat_of_deleted(message)?;
         let revert = self.set_message_deleted(chat, message, false, Some(message))?;
-        let row = self.messages_with(message).get(message)?;
+        let row = self.stores.message(message)?;
         let label = format!("restored {}", described(&row));
         self.record_in_branch(label.clone(), chat, None, revert);
         Ok(label)
@@ -198,8 +202,8 @@ impl ChatActor {
         leaf: Option<MessageId>,
     ) -> Result<Option<MessageId>, Failure> {
         self.refuse_change(chat)?;
-        let (at, before) = (self.deletion_date(), self.chat_row(chat)?.leaf);
-        self.store_of(chat).transaction(|store| {
+        let (at, before) = (self.deletion_date(), self.stores.chat(chat)?.leaf);
+        self.stores.of(chat).transaction(|store| {
             let messages = store.messages();
             if hidden {
                 messages.delete(message, at)?;
@@ -228,7 +232,7 @@ impl ChatActor {
     /// Hides added messages. If the chat was continued after them, they stay, and the previous branch is shown.
     fn take_away(&mut self, added: Added, leaf: Option<MessageId>) -> Result<Revert, Failure> {
         let Added { chat, first, last } = added;
-        let messages = self.messages_with(first);
+        let messages = self.stores.messages_with(first);
         let children = |of| messages.children(chat, Some(of));
         let goes_on = !children(last)?.is_empty() || first != last && children(first)? != [last];
         if let Some(leaf) = leaf.filter(|_| goes_on) {
@@ -245,8 +249,8 @@ impl ChatActor {
 
     fn show_branch(&mut self, chat: ChatId, leaf: MessageId) -> Result<Revert, Failure> {
         self.refuse_change(chat)?;
-        let before = self.chat_row(chat)?.leaf.unwrap_or(leaf);
-        self.messages_with(leaf).show(leaf)?;
+        let before = self.stores.chat(chat)?.leaf.unwrap_or(leaf);
+        self.stores.messages_with(leaf).show(leaf)?;
         Ok(Revert::new(move |actor| actor.show_branch(chat, before)))
     }
 }

@@ -20,7 +20,7 @@ impl ChatActor {
         start: AnswerStart,
         info: &ModelInfo,
     ) -> Result<(TurnRequest, Progress), Failure> {
-        let store = self.store_of(chat);
+        let store = self.stores.of(chat);
         let mut path = store.messages().path(message)?;
         let row = path.pop().ok_or(StoreError::NotFound("message"))?;
         let mut today = store.chats().get(chat)?.today;
@@ -90,13 +90,9 @@ impl ChatActor {
         thinking: bool,
         info: &ModelInfo,
     ) -> Result<TurnRequest, Failure> {
-        let row = chat
-            .map(|chat| self.store_of(chat).chats().get(chat))
-            .transpose()?;
-        let mut path = match row.as_ref().and_then(|row| row.leaf) {
-            Some(leaf) => self.messages_with(leaf).path(leaf)?,
-            None => Vec::new(),
-        };
+        let row = chat.map(|chat| self.stores.chat(chat)).transpose()?;
+        let path = row.as_ref().map(|row| self.stores.shown_path(row));
+        let mut path = path.transpose()?.unwrap_or_default();
         let thinking = thinking && info.can_think;
         let cut = LastCut::of(&path);
         path.retain(says);

@@ -3,12 +3,9 @@
 //! A verb that changes something does so by a method that returns a [`Revert`], and records it with
 //! [`ChatActor::record`].
 
-use std::time::Duration;
-
 use store::{ChatId, MessageId};
 
 use crate::actor::copying_chat::CopyingChat;
-use crate::actor::daily::Daily;
 use crate::actor::state::ChatActor;
 use crate::actor::undo_stack::{self, Change, Direction};
 use crate::failure::{Failure, FailureCode};
@@ -87,7 +84,7 @@ impl ChatActor {
         let taken = self.take_back(direction);
         if self.copied.take().is_some() {
             // Another change has become the next one.
-            self.purging = Daily::after(Duration::ZERO);
+            self.upkeep.purge_soon();
         }
         taken
     }

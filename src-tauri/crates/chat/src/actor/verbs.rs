@@ -2,7 +2,7 @@
 
 use inference::Role;
 use store::{
-    ChatId, ChatRow, DraftPlace, MessageId, MessageState, NewMessage, QueuedMessage, SearchAnswer,
+    ChatId, DraftPlace, MessageId, MessageState, NewMessage, QueuedMessage, SearchAnswer,
     SearchHit, Store, StoreError, WindowRow,
 };
 
@@ -25,7 +25,7 @@ impl ChatActor {
         if chat.is_temporary() || view.chat.purge_at.is_some() {
             return Ok(view);
         }
-        if let Err(error) = self.store.settings().set(CURRENT, &chat.0.into()) {
+        if let Err(error) = self.stores.disk.settings().set(CURRENT, &chat.0.into()) {
             // It can be read all the same.
             tracing::warn!(%error, "which chat is open was not saved");
         }
@@ -73,7 +73,7 @@ impl ChatActor {
         let at = now.timestamp().as_second();
         let is_new = chat.is_none();
         let was_chosen = is_new && self.chosen_preset(None)?.is_some();
-        let store = chat.map_or(&self.store, |chat| self.store_of(chat));
+        let store = chat.map_or(&self.stores.disk, |chat| self.stores.of(chat));
         let (view, answer) = store.transaction(|store| {
             let (place, chat, parent) = match chat {
                 Some(chat) => {
@@ -116,30 +116,27 @@ impl ChatActor {
     }
 
     pub(crate) fn rename(&mut self, chat: ChatId, title: &str) -> Result<ChatSummary, Failure> {
-        let (title, before) = (title::from_user(title)?, self.chat_row(chat)?.title);
+        let (title, before) = (title::from_user(title)?, self.stores.chat(chat)?.title);
         let revert = self.set_title(chat, &title)?;
         self.record(format!("renamed “{before}”"), chat, revert);
-        Ok(self.summary(self.chat_row(chat)?))
+        Ok(self.summary(self.stores.chat(chat)?))
     }
 
     fn set_title(&mut self, chat: ChatId, title: &str) -> Result<Revert, Failure> {
-        let before = self.chat_row(chat)?.title;
-        self.store_of(chat).chats().rename(chat, title)?;
+        let before = self.stores.chat(chat)?.title;
+        self.stores.of(chat).chats().rename(chat, title)?;
         self.emit_changed(chat)?;
         Ok(Revert::new(move |actor| actor.set_title(chat, &before)))
     }
 
-    pub(super) fn chat_row(&self, chat: ChatId) -> Result<ChatRow, Failure> {
-        Ok(self.store_of(chat).chats().get(chat)?)
-    }
-
     pub(crate) fn search(&self, query: &str) -> Result<SearchAnswer, Failure> {
-        Ok(self.store.search().find(query, FOUND_CHATS)?)
+        Ok(self.stores.disk.search().find(query, FOUND_CHATS)?)
     }
 
     pub(crate) fn search_chat(&self, query: &str, chat: ChatId) -> Result<Vec<SearchHit>, Failure> {
         Ok(self
-            .store
+            .stores
+            .disk
             .search()
             .find_in_chat(query, chat, FOUND_IN_CHAT)?)
     }
@@ -150,8 +147,8 @@ impl ChatActor {
             // A message is being typed: the model must be ready when it is sent.
             self.use_model();
         }
-        let place = self.draft_place(chat)?;
-        Ok(self.store_with(place).drafts().set(place, text)?)
+        let place = self.stores.draft_place(chat)?;
+        Ok(self.stores.at(place).drafts().set(place, text)?)
     }
 
     pub(crate) fn save_pastes(
@@ -160,40 +157,26 @@ impl ChatActor {
         pastes: &[String],
     ) -> Result<(), Failure> {
         refuse_too_large_together(pastes.iter().map(String::len))?;
-        let place = self.draft_place(chat)?;
-        Ok(self.store_with(place).drafts().set_pastes(place, pastes)?)
+        let place = self.stores.draft_place(chat)?;
+        Ok(self.stores.at(place).drafts().set_pastes(place, pastes)?)
     }
 
     pub(crate) fn save_queue(&self, chat: ChatId, queue: &[QueuedMessage]) -> Result<(), Failure> {
         refuse_large_queue(queue)?;
-        let place = self.draft_place(Some(chat))?;
-        Ok(self.store_with(place).drafts().set_queue(place, queue)?)
-    }
-
-    pub(super) fn draft_place(&self, chat: Option<ChatId>) -> Result<DraftPlace, Failure> {
-        Ok(match chat {
-            Some(chat) => DraftPlace::Chat(self.chat_row(chat)?.id),
-            None => DraftPlace::NewChat,
-        })
-    }
-
-    pub(super) fn store_with(&self, place: DraftPlace) -> &Store {
-        match place {
-            DraftPlace::NewChat => &self.store,
-            DraftPlace::Chat(chat) => self.store_of(chat),
-        }
+        let place = self.stores.draft_place(Some(chat))?;
+        Ok(self.stores.at(place).drafts().set_queue(place, queue)?)
     }
 
     pub(crate) fn window(&self, label: &str) -> Result<Option<WindowRow>, Failure> {
-        Ok(self.store.windows().get(label)?)
+        Ok(self.stores.disk.windows().get(label)?)
     }
 
     pub(crate) fn save_window(&self, label: &str, window: &WindowRow) -> Result<(), Failure> {
-        Ok(self.store.windows().set(label, window)?)
+        Ok(self.stores.disk.windows().set(label, window)?)
     }
 
     pub(super) fn emit_changed(&self, chat: ChatId) -> Result<ChatSummary, Failure> {
-        let summary = self.summary(self.chat_row(chat)?);
+        let summary = self.summary(self.stores.chat(chat)?);
         self.emit(ChatEvent::ChatChanged {
             chat: summary.clone(),
         });

@@ -11,9 +11,10 @@
 //! - A date in the future becomes today's.
 
 use serde::{Deserialize, Serialize};
-use store::StoreError;
+use store::{Store, StoreError};
 
-use crate::actor::state::{BIN, ChatActor};
+/// Seconds for which deleted items can be restored.
+pub(crate) const BIN: i64 = 30 * 24 * 60 * 60;
 
 /// Row of the clock readings.
 const SIGHTINGS: &str = "app.clock";
@@ -62,52 +63,49 @@ impl Sightings {
     }
 }
 
-impl ChatActor {
-    /// Returns the date of a deletion now.
-    pub(super) fn deletion_date(&self) -> i64 {
-        self.sight_clock();
-        self.bin_now()
-    }
+/// Returns the date of a deletion now.
+pub(crate) fn deletion_date(store: &Store, now: i64) -> i64 {
+    sight_clock(store, now);
+    date(now)
+}
 
-    /// Returns the cutoff: items deleted before this time are purged.
-    pub(super) fn expired(&self) -> i64 {
-        self.sight_clock().map_or(1, Sightings::expired)
-    }
+/// Returns the cutoff: items deleted before this time are purged.
+pub(crate) fn cutoff(store: &Store, now: i64) -> i64 {
+    sight_clock(store, now).map_or(1, Sightings::expired)
+}
 
-    /// Returns the cutoff of temporary chats, which only undo restores.
-    pub(super) fn expired_in_memory(&self) -> i64 {
-        (self.bin_now() - IN_MEMORY).max(1)
-    }
+/// Returns the cutoff of temporary chats, which only undo restores.
+pub(crate) fn cutoff_in_memory(now: i64) -> i64 {
+    (date(now) - IN_MEMORY).max(1)
+}
 
-    /// Returns the current time; values below 1 are no dates.
-    fn bin_now(&self) -> i64 {
-        self.now().max(1)
-    }
+/// Returns a date; values below 1 are none.
+fn date(now: i64) -> i64 {
+    now.max(1)
+}
 
-    fn sight_clock(&self) -> Option<Sightings> {
-        self.sighted()
-            .inspect_err(|error| tracing::warn!(%error, "the clock of the bin was not kept"))
-            .ok()
-    }
+fn sight_clock(store: &Store, now: i64) -> Option<Sightings> {
+    sighted(store, date(now))
+        .inspect_err(|error| tracing::warn!(%error, "the clock of the bin was not kept"))
+        .ok()
+}
 
-    fn sighted(&self) -> Result<Sightings, StoreError> {
-        let row = self.store.settings().get(SIGHTINGS)?;
-        let known = row.and_then(|row| serde_json::from_value::<Sightings>(row).ok());
-        let now = self.bin_now();
-        let (sightings, moved) = Sightings::after(known, now);
-        if known == Some(sightings) {
-            return Ok(sightings);
+fn sighted(store: &Store, now: i64) -> Result<Sightings, StoreError> {
+    let row = store.settings().get(SIGHTINGS)?;
+    let known = row.and_then(|row| serde_json::from_value::<Sightings>(row).ok());
+    let (sightings, moved) = Sightings::after(known, now);
+    if known == Some(sightings) {
+        return Ok(sightings);
+    }
+    let row = serde_json::json!(sightings);
+    store.transaction(|store| {
+        if let Some(by) = moved {
+            store.chats().move_deleted(by, now)?;
+            store.messages().move_deleted(by, now)?;
         }
-        let row = serde_json::json!(sightings);
-        self.store.transaction(|store| {
-            if let Some(by) = moved {
-                store.chats().move_deleted(by, now)?;
-                store.messages().move_deleted(by, now)?;
-            }
-            store.settings().set(SIGHTINGS, &row)
-        })?;
-        Ok(sightings)
-    }
+        store.settings().set(SIGHTINGS, &row)
+    })?;
+    Ok(sightings)
 }
 
 #[cfg(test)]
@@ -216,5 +214,17 @@ mod tests {
                 assert!(next.expired() >= 1);
             }
         }
+    }
+
+    #[test]
+    fn dates_in_the_bin_move_with_the_clock() -> Result<(), StoreError> {
+        let store = Store::in_memory()?;
+        let chat = store.chats().create("Deleted", "2026-03-05", NOW)?;
+        store.chats().delete(chat, deletion_date(&store, NOW))?;
+        let later = NOW + 100 * DAY;
+        assert!(cutoff(&store, later) <= later - BIN);
+        let deleted = store.chats().get_with_deleted(chat)?.deleted_at;
+        assert_eq!(deleted, Some(later - MOST));
+        Ok(())
     }
 }
