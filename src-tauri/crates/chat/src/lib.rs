@@ -11,6 +11,7 @@
 
 mod actor;
 mod answer_buffer;
+mod answers;
 mod bin;
 mod clock;
 mod context;
@@ -30,6 +31,7 @@ mod reading;
 mod relocation;
 mod running_import;
 mod settings;
+mod showing;
 mod slash;
 mod stores;
 mod text;

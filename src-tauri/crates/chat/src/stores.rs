@@ -1,8 +1,8 @@
 //! The two stores: of the chats on the disk, and of the temporary ones. An id tells which of them has its row.
 
 use store::{
-    ChatField, ChatId, ChatRow, ChatValues, DraftPlace, MessageId, MessageRow, MessageTable, Store,
-    StoreError,
+    ChatField, ChatId, ChatPreset, ChatRow, ChatValues, DraftPlace, MessageId, MessageRow,
+    MessageTable, Store, StoreError,
 };
 
 use crate::failure::Failure;
@@ -119,6 +119,12 @@ impl Stores {
         chat.leaf.map_or(Ok(Vec::new()), |leaf| self.path(leaf))
     }
 
+    /// Returns the preset and instructions chosen for a chat, or for the next new one.
+    pub fn chosen_preset(&self, chat: Option<ChatId>) -> Result<Option<ChatPreset>, StoreError> {
+        let place = chat.map_or(DraftPlace::NewChat, DraftPlace::Chat);
+        self.at(place).presets().of(place)
+    }
+
     /// Returns the number of a chat's messages, in all branches.
     pub fn count_messages(&self, chat: ChatId) -> Result<usize, StoreError> {
         Ok(self.of(chat).messages().tree(chat)?.len())
@@ -126,8 +132,35 @@ impl Stores {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
+    use store::{MessageState, NewMessage, Role};
+
     use super::*;
+
+    /// Adds a chat with an answer that is being written.
+    pub(crate) fn add_answer(store: &Store) -> Result<(ChatId, MessageId), StoreError> {
+        let chat = store.chats().create("A chat", "2026-03-05", 1)?;
+        let add = |parent, role, state, text| {
+            let (thinks, created_at) = (false, 1);
+            store.messages().add(&NewMessage {
+                chat,
+                parent,
+                role,
+                state,
+                text,
+                thinks,
+                created_at,
+            })
+        };
+        let asked = add(
+            None,
+            Role::User,
+            MessageState::Done,
+            "Where do goldcrests nest?",
+        )?;
+        let answer = add(Some(asked), Role::Assistant, MessageState::Writing, "")?;
+        Ok((chat, answer))
+    }
 
     fn stores_with_a_chat_each() -> Result<(Stores, [ChatId; 2]), Failure> {
         let stores = Stores::new(Store::in_memory()?)?;

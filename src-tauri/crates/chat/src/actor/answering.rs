@@ -1,18 +1,15 @@
 //! Answers that are queued, and the one in progress.
 
-use std::collections::VecDeque;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use guide::{Guide, Topic};
-use inference::{Part, StopReason};
+use inference::Part;
 use store::{ChatId, MessageId, MessageState, OmittedRow, Progress};
 
-use crate::actor::answers::{ActiveAnswer, AnswerStart, WaitingAnswer};
 use crate::actor::state::{ChatActor, check_if_failed};
-use crate::actor::unsaved::AnswerEnd;
 use crate::answer_buffer::AnswerBuffer;
+use crate::answers::unsaved::AnswerEnd;
+use crate::answers::{AnswerFlags, AnswerStart, WaitingAnswer};
 use crate::failure::{Failure, FailureCode};
 use crate::fit::Truncation;
 use crate::job::{GeneratedAnswer, Job};
@@ -34,7 +31,7 @@ impl ChatActor {
         start: AnswerStart,
     ) -> ChatView {
         let chat = view.chat.id;
-        self.answers.waiting.push_back(WaitingAnswer {
+        self.answers.queue(WaitingAnswer {
             chat,
             message,
             start,
@@ -57,7 +54,7 @@ impl ChatActor {
 
     /// Passes the oldest queued answer to the model, if both are ready.
     pub(super) fn begin_next_answer(&mut self) {
-        while let Some(waiting) = self.answers.waiting.pop_front() {
+        while let Some(waiting) = self.answers.next() {
             if let Some(topic) = self.guide_topic(&waiting) {
                 self.settle(guide_answer(&waiting, topic));
                 continue;
@@ -86,24 +83,14 @@ impl ChatActor {
         } = *waiting;
         let (request, progress) = self.turn(chat, message, start, info)?;
         let buffer = AnswerBuffer::new(progress, &info.fingerprint, self.timing.journal_after);
-        let [cancel, answer_now] = [(); 2].map(|()| Arc::new(AtomicBool::new(false)));
+        let AnswerFlags { cancel, answer_now } = self.answers.begin(chat, message, buffer);
         // The draft is older: it is sent or discarded by now.
         self.ahead_next = None;
         self.submit_job(Job::Answer {
             chat,
             request,
-            cancel: Arc::clone(&cancel),
-            answer_now: Arc::clone(&answer_now),
-        });
-        let cancelled = MessageState::Stopped;
-        self.answers.active = Some(ActiveAnswer {
-            chat,
-            message,
             cancel,
             answer_now,
-            buffer,
-            cancelled,
-            unsaved: None,
         });
         Ok(())
     }
@@ -140,23 +127,20 @@ impl ChatActor {
     }
 
     pub(super) fn truncated(&mut self, truncation: Truncation) {
-        let Some(active) = &self.answers.active else {
+        let Some((_, message)) = self.answers.active() else {
             return;
         };
         if truncation != Truncation(OmittedRow::default()) {
             tracing::info!(?truncation, "conversation truncated to fit the context");
         }
-        if let Err(error) = self
-            .stores
-            .messages_with(active.message)
-            .omit(active.message, &truncation.0)
-        {
+        let messages = self.stores.messages_with(message);
+        if let Err(error) = messages.omit(message, &truncation.0) {
             tracing::warn!(%error, "truncation not saved");
         }
     }
 
     pub(super) fn reading(&mut self, reading: Reading) {
-        let Some(ActiveAnswer { chat, message, .. }) = self.answers.active else {
+        let Some((chat, message)) = self.answers.active() else {
             return;
         };
         let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
@@ -174,129 +158,59 @@ impl ChatActor {
     }
 
     pub(super) fn token(&mut self, at: Instant, id: u32, text: &str, part: Part) {
-        let Some(active) = &mut self.answers.active else {
-            return;
-        };
-        let (chat, message) = (active.chat, active.message);
-        if let Some(stage) = active.buffer.token(at, id, text, part) {
-            self.emit(ChatEvent::Stage {
-                chat,
-                message,
-                stage,
-            });
+        if let Some(event) = self.answers.token(at, id, text, part) {
+            self.emit(event);
         }
     }
 
-    /// Sends and journals whatever is due. At the `end`, the window gets the rest, and saving the end writes the row.
-    pub(super) fn tick_answer(&mut self, end: bool) {
-        let now = Instant::now();
-        let Some(active) = &mut self.answers.active else {
-            return;
-        };
-        let (chat, message) = (active.chat, active.message);
-        let delta = active.buffer.delta(now, end);
-        let journal = active.buffer.journal(now).filter(|_| !end);
-        let store = if chat.is_temporary() {
-            &self.stores.temporary
-        } else {
-            &self.stores.disk
-        };
-        if let Some(progress) = journal
-            && let Err(error) = store.messages().journal(message, &progress)
-        {
-            // An answer that goes on could not be saved.
-            tracing::error!(%error, "answer stopped: it cannot be saved");
-            active.cancel.store(true, Ordering::Relaxed);
-            let failure = active.unsaved.get_or_insert(error.into());
-            check_if_failed(&self.stores.disk, failure);
+    /// Sends and journals whatever is due.
+    pub(super) fn tick_answer(&mut self) {
+        if let Some(failure) = self.answers.journal(&self.stores) {
+            check_if_failed(&self.stores.disk, &failure);
         }
-        if let Some(delta) = delta {
-            let (seq, tokens) = (active.buffer.seq, active.buffer.tokens);
-            let tokens_per_second = active.buffer.tokens_per_second(now);
-            let (thinking, text) = (delta.thinking, delta.text);
-            self.emit(ChatEvent::Delta {
-                chat,
-                message,
-                seq,
-                thinking,
-                text,
-                tokens,
-                tokens_per_second,
-            });
+        if let Some(event) = self.answers.delta(false) {
+            self.emit(event);
         }
     }
 
     pub(super) fn ended(&mut self, result: Result<GeneratedAnswer, Failure>, panicked: bool) {
-        self.tick_answer(true);
+        // The window gets the rest, and saving the end writes the row.
+        if let Some(event) = self.answers.delta(true) {
+            self.emit(event);
+        }
         self.model.used = Instant::now();
-        let Some(mut active) = self.answers.active.take() else {
+        let Some(end) = self.answers.end(result, panicked) else {
             return;
         };
-        let whole = matches!(&result, Ok(finish) if finish.reason == StopReason::EndOfTurn);
-        let progress = active.buffer.finish(Instant::now(), whole);
-        let cancelled = active.cancel.load(Ordering::Relaxed);
-        let (state, finish, failure) = match (active.unsaved, result) {
-            (Some(failure), result) => (MessageState::Failed, result.ok(), Some(failure)),
-            (None, Ok(finish)) => (state_of(&finish, active.cancelled), Some(finish), None),
-            (None, Err(_)) if cancelled && !panicked => (active.cancelled, None, None),
-            (None, Err(failure)) => (MessageState::Failed, None, Some(failure)),
-        };
-        self.settle(AnswerEnd {
-            chat: active.chat,
-            message: active.message,
-            progress: Some(progress),
-            state,
-            stats: finish.and_then(|finish| serde_json::to_value(finish.stats).ok()),
-            failure,
-            seq: active.buffer.seq,
-        });
+        let (chat, message, state) = (end.chat, end.message, end.state);
+        self.settle(end);
         if panicked {
             self.reopen_model();
         } else if state == MessageState::Done {
-            self.ask_for_title(active.chat, active.message);
+            self.ask_for_title(chat, message);
         }
     }
 
     pub(crate) fn stop(&mut self, chat: ChatId) -> Result<(), Failure> {
-        if let Some(active) = self
-            .answers
-            .active
-            .as_ref()
-            .filter(|active| active.chat == chat)
-        {
-            active.cancel.store(true, Ordering::Relaxed);
-        }
-        self.take_waiting(|waiting| waiting.chat == chat, MessageState::Stopped);
+        self.answers
+            .stop(chat)
+            .into_iter()
+            .for_each(|end| self.settle(end));
         Ok(())
     }
 
     /// Ends the thinking of a chat's answer.
     pub(crate) fn answer_now(&mut self, chat: ChatId) -> Result<(), Failure> {
-        if let Some(active) = self.answers.active.as_ref()
-            && active.chat == chat
-        {
-            active.answer_now.store(true, Ordering::Relaxed);
-        }
+        self.answers.answer_now(chat);
         Ok(())
-    }
-
-    fn take_waiting(&mut self, taken: impl Fn(&WaitingAnswer) -> bool, state: MessageState) {
-        let (gone, stay): (VecDeque<_>, _) = std::mem::take(&mut self.answers.waiting)
-            .into_iter()
-            .partition(taken);
-        self.answers.waiting = stay;
-        for waiting in gone {
-            self.settle(AnswerEnd::unwritten(waiting.chat, waiting.message, state));
-        }
     }
 
     /// Interrupts all answers because the app closes.
     pub(super) fn quit_answers(&mut self) {
-        self.take_waiting(|_| true, MessageState::Interrupted);
-        if let Some(active) = &mut self.answers.active {
-            active.cancelled = MessageState::Interrupted;
-            active.cancel.store(true, Ordering::Relaxed);
-        }
+        self.answers
+            .interrupt()
+            .into_iter()
+            .for_each(|end| self.settle(end));
     }
 
     /// Saves an answer whose model does not stop.
@@ -317,15 +231,5 @@ fn guide_answer(waiting: &WaitingAnswer, topic: &Topic) -> AnswerEnd {
             ..Progress::default()
         }),
         ..AnswerEnd::unwritten(waiting.chat, waiting.message, MessageState::Done)
-    }
-}
-
-fn state_of(finish: &GeneratedAnswer, cancelled: MessageState) -> MessageState {
-    match finish.reason {
-        StopReason::EndOfTurn => MessageState::Done,
-        StopReason::MaxTokens | StopReason::ContextFull | StopReason::Repetition => {
-            MessageState::Limit
-        }
-        StopReason::Cancelled => cancelled,
     }
 }

@@ -41,7 +41,7 @@ impl ChatActor {
         let row = row.transpose()?;
         let leaf = row
             .as_ref()
-            .and_then(|row| self.unsaved.leaf(row.id).or(row.leaf));
+            .and_then(|row| self.answers.unsaved.leaf(row.id).or(row.leaf));
         let summary = leaf.and_then(|leaf| self.summary_under_way(leaf));
         let thinking = summary.as_ref().map_or(thinking, |of| of.thinks) && info.can_think;
         let place = CountedPlace {

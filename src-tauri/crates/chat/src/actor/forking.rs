@@ -46,7 +46,7 @@ impl ChatActor {
         let row = self.stores.chat(source)?;
         let at = self.now();
         let path = self.stores.path(message)?;
-        let chosen = self.chosen_preset(Some(source))?;
+        let chosen = self.stores.chosen_preset(Some(source))?;
         let chat = self.stores.of(source).transaction(|store| {
             let chats = store.chats();
             let chat = chats.create(&title::of_copy(&row.title), &row.today, at)?;

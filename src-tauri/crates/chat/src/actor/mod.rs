@@ -1,7 +1,6 @@
 //! The actor: the thread that owns the store and schedules the model.
 
 mod answering;
-mod answers;
 mod context;
 mod copying_chat;
 mod counted;
@@ -16,7 +15,6 @@ mod presets;
 mod reading_ahead;
 mod replacing;
 mod saving;
-mod showing;
 mod state;
 mod summary;
 mod temporary;
@@ -26,7 +24,6 @@ mod turn;
 mod undo;
 mod undo_stack;
 mod unloading;
-mod unsaved;
 mod verbs;
 
 use std::collections::BTreeSet;
@@ -41,7 +38,6 @@ use std::time::{Duration, Instant};
 use jiff::civil::Date;
 use store::{ChatId, Store};
 
-use self::answers::AnswerQueue;
 pub(crate) use self::copying_chat::CopyingChat;
 use self::model_slot::ModelSlot;
 pub use self::state::AtEnd;
@@ -49,7 +45,7 @@ pub(crate) use self::state::{ChatActor, MODEL, Request};
 pub(crate) use self::undo::TakenBack;
 pub(crate) use self::undo_stack::Direction;
 use self::undo_stack::UndoStack;
-use self::unsaved::Unsaved;
+use crate::answers::Answers;
 use crate::clock::Clock;
 use crate::counting;
 use crate::daily_copy;
@@ -95,8 +91,7 @@ pub(crate) fn start(
         ahead_next: None,
         settings,
         model: ModelSlot::default(),
-        answers: AnswerQueue::default(),
-        unsaved: Unsaved::default(),
+        answers: Answers::new(timing.retry_after),
         counting,
         counted: None,
         timing,
@@ -202,7 +197,7 @@ impl ChatActor {
 
     /// Does whatever is due, and gives the model its next job.
     fn tick(&mut self) {
-        self.tick_answer(false);
+        self.tick_answer();
         self.retry_unsaved();
         self.next_job();
         self.unload_if_idle();
@@ -277,7 +272,7 @@ impl ChatActor {
             let due = self.upkeep.due(self.may_purge(), !self.is_copying_chat());
             due.fold(Instant::now() + DAY, Instant::min)
         };
-        let others = [self.answers.due(), self.unsaved.due(), self.unload_due()];
+        let others = [self.answers.due(), self.unload_due()];
         others.into_iter().flatten().fold(idle, Instant::min)
     }
 
@@ -286,7 +281,7 @@ impl ChatActor {
         if self.model.opening() || self.answers.busy() {
             return;
         }
-        if !self.answers.waiting.is_empty() && self.model.wanted.is_none() {
+        if self.answers.any_waiting() && self.model.wanted.is_none() {
             self.reload_ejected();
         }
         if !self.open_wanted() {
@@ -311,9 +306,9 @@ impl ChatActor {
                 }
             }
         }
-        if self.unsaved.due().is_some() {
+        if self.answers.unsaved.due().is_some() {
             self.save_unsaved();
-            self.unsaved.log_what_is_lost();
+            self.answers.unsaved.log_what_is_lost();
         }
         // A model that is still loading has nothing to save, and need not be waited for.
         if self.model.opening() {

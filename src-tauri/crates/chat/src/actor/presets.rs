@@ -177,17 +177,8 @@ impl ChatActor {
         }))
     }
 
-    /// Returns the choice for a chat, or for the next new one; `None` if there is none.
-    pub(super) fn chosen_preset(
-        &self,
-        chat: Option<ChatId>,
-    ) -> Result<Option<ChatPreset>, Failure> {
-        let place = chat.map_or(DraftPlace::NewChat, DraftPlace::Chat);
-        Ok(self.stores.at(place).presets().of(place)?)
-    }
-
     pub(super) fn emit_chosen(&self, chat: Option<ChatId>) -> Result<(), Failure> {
-        let preset = self.chosen_preset(chat)?;
+        let preset = self.stores.chosen_preset(chat)?;
         self.emit(ChatEvent::PresetChosen { chat, preset });
         Ok(())
     }
@@ -198,7 +189,7 @@ impl ChatActor {
             preset: self.settings.default_preset.filter(|_| chat.is_none()),
             instructions: String::new(),
         };
-        Ok(self.chosen_preset(chat)?.unwrap_or_else(usual))
+        Ok(self.stores.chosen_preset(chat)?.unwrap_or_else(usual))
     }
 
     /// Applies the choice for the next new chat to this one, and resets it. Within the transaction that creates the

@@ -6,7 +6,7 @@ use store::{Store, StoreError};
 
 use crate::actor::state::ChatActor;
 use crate::actor::undo_stack::UndoStack;
-use crate::actor::unsaved::Unsaved;
+use crate::answers::unsaved::Unsaved;
 use crate::failure::Failure;
 use crate::settings::Settings;
 
@@ -84,7 +84,7 @@ impl ChatActor {
             .path()
             .ok_or(StoreError::NotFound("file"))?
             .to_owned();
-        if self.unsaved.due().is_some() {
+        if self.answers.unsaved.due().is_some() {
             self.save_unsaved();
         }
         drop(std::mem::replace(
@@ -114,7 +114,7 @@ impl ChatActor {
     /// Resets the state that belongs to the former file.
     fn begin_again(&mut self, settings: Settings) {
         self.undo = UndoStack::default();
-        self.unsaved = Unsaved::default();
+        self.answers.unsaved = Unsaved::new(self.timing.retry_after);
         (self.ahead, self.ahead_next) = (None, None);
         // Its messages reuse the ids of others.
         self.counted = None;

@@ -5,12 +5,10 @@ use std::time::Instant;
 use store::{ChatId, MessageId, MessageState, StoreError};
 
 use crate::actor::state::ChatActor;
-use crate::actor::unsaved::{AnswerEnd, UnsavedEnd, error_row};
+use crate::answers::unsaved::AnswerEnd;
 use crate::failure::Failure;
+use crate::showing;
 use crate::view::{ChatEvent, Message};
-
-/// Maximum doublings of the retry interval (backoff).
-const MOST_DOUBLINGS: u32 = 4;
 
 impl ChatActor {
     /// Handles answers that the last process was writing and that could not be marked when the store was opened because
@@ -40,26 +38,10 @@ impl ChatActor {
             self.after_failure(failure);
         }
         let (chat, message, seq) = (end.chat, end.message, end.seq);
-        if let Err(error) = self.save_end(&end) {
-            tracing::error!(%error, "the end of an answer was not saved; will retry");
-            let reason = error.into();
+        if let Some(reason) = self.answers.unsaved.save(&self.stores, end) {
             self.after_failure(&reason);
-            self.unsaved.ends.push(UnsavedEnd { end, reason });
-            self.retry_later();
         }
         self.emit_ended(chat, message, seq);
-    }
-
-    fn save_end(&self, end: &AnswerEnd) -> Result<(), StoreError> {
-        let error = end.failure.as_ref().map(error_row);
-        self.stores.of(end.chat).transaction(|store| {
-            if let Some(progress) = &end.progress {
-                store.messages().journal(end.message, progress)?;
-            }
-            store
-                .messages()
-                .end(end.message, end.state, end.stats.as_ref(), error.as_ref())
-        })
     }
 
     fn emit_ended(&self, chat: ChatId, message: MessageId, seq: u32) {
@@ -79,7 +61,7 @@ impl ChatActor {
                 return;
             }
         };
-        match self.one_message(row) {
+        match showing::one_message(&self.stores, &self.answers, row) {
             Ok(message) => self.emit(ChatEvent::Ended {
                 chat,
                 message: Box::new(Message { seq, ..message }),
@@ -90,84 +72,27 @@ impl ChatActor {
         }
     }
 
-    /// Remembers that the shown branch ends with this message, though the chat's row could not be changed.
-    pub(super) fn keep_leaf(&mut self, chat: ChatId, leaf: MessageId) {
-        self.unsaved.leaves.insert(chat, leaf);
-        self.retry_later();
-    }
-
-    pub(super) fn forget_leaf(&mut self, chat: ChatId) {
-        self.unsaved.leaves.remove(&chat);
-    }
-
     /// Retries if the interval is over.
     pub(super) fn retry_unsaved(&mut self) {
-        if self.unsaved.due.is_some_and(|due| due <= Instant::now()) {
+        let due = self.answers.unsaved.due();
+        if due.is_some_and(|due| due <= Instant::now()) {
             self.save_unsaved();
         }
     }
 
     /// Retries all unsaved writes.
     pub(super) fn save_unsaved(&mut self) {
-        let mut saved = Vec::new();
-        let mut ends = std::mem::take(&mut self.unsaved.ends).into_iter();
-        while let Some(mut unsaved) = ends.next() {
-            let Err(error) = self.save_end(&unsaved.end) else {
-                let AnswerEnd {
-                    chat, message, seq, ..
-                } = unsaved.end;
-                saved.push((chat, message, seq));
-                continue;
-            };
-            unsaved.reason = error.into();
-            // Each may wait for another process, which blocks the actor: the others, which come first next time, would
-            // likely fail as well.
-            self.unsaved.ends.extend(ends.by_ref());
-            self.unsaved.ends.push(unsaved);
+        for end in self.answers.unsaved.retry(&self.stores) {
+            self.emit_ended(end.chat, end.message, end.seq);
         }
-        let mut failed = false;
-        let mut leaves = std::mem::take(&mut self.unsaved.leaves);
-        leaves.retain(|_, leaf| {
-            let shown = (!failed).then(|| self.stores.messages_with(*leaf).show(*leaf));
-            let saved = matches!(shown, Some(Ok(()) | Err(StoreError::NotFound(_))));
-            failed = !saved;
-            failed
-        });
-        self.unsaved.leaves = leaves;
-        for (chat, message, seq) in saved {
-            tracing::info!(message = message.0, "the end of an answer is saved now");
-            self.emit_ended(chat, message, seq);
-        }
-        self.unsaved.due = None;
-        if self.unsaved.ends.is_empty() && self.unsaved.leaves.is_empty() {
-            self.unsaved.tries = 0;
-        } else {
-            self.unsaved.tries += 1;
-            self.retry_later();
-        }
-    }
-
-    /// Schedules the next retry, with exponential backoff.
-    fn retry_later(&mut self) {
-        let wait = self.timing.retry_after * (1 << self.unsaved.tries.min(MOST_DOUBLINGS));
-        self.unsaved.due.get_or_insert(Instant::now() + wait);
     }
 
     /// Returns an error if the chat has unsaved rows: the next write would build on them.
     pub(super) fn refuse_if_unsaved(&mut self, chat: ChatId) -> Result<(), Failure> {
-        if self.unsaved.due.is_none() {
+        if self.answers.unsaved.due().is_none() {
             return Ok(());
         }
         self.save_unsaved();
-        let of_chat = |unsaved: &&UnsavedEnd| unsaved.end.chat == chat;
-        if let Some(unsaved) = self.unsaved.ends.iter().find(of_chat) {
-            return Err(unsaved.reason.clone());
-        }
-        match self.unsaved.leaf(chat) {
-            Some(leaf) => self.stores.messages_with(leaf).show(leaf)?,
-            None => return Ok(()),
-        }
-        self.forget_leaf(chat);
-        Ok(())
+        self.answers.unsaved.refuse(&self.stores, chat)
     }
 }

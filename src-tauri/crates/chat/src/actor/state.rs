@@ -6,12 +6,11 @@ use std::sync::{Arc, Weak};
 
 use store::{ChatId, Store};
 
-use crate::actor::answers::AnswerQueue;
 use crate::actor::copying_chat::CopiedChat;
 use crate::actor::counted::CountedBranch;
 use crate::actor::model_slot::ModelSlot;
 use crate::actor::undo_stack::UndoStack;
-use crate::actor::unsaved::Unsaved;
+use crate::answers::Answers;
 use crate::bin;
 use crate::clock::Clock;
 use crate::counting::CountRequest;
@@ -60,8 +59,7 @@ pub(crate) struct ChatActor {
     pub(super) ahead_next: Option<DraftAhead>,
     pub(super) settings: Settings,
     pub(super) model: ModelSlot,
-    pub(super) answers: AnswerQueue,
-    pub(super) unsaved: Unsaved,
+    pub(super) answers: Answers,
     pub(super) counting: Sender<CountRequest>,
     pub(super) counted: Option<CountedBranch>,
     pub(super) timing: Timing,

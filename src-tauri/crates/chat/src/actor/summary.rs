@@ -6,9 +6,9 @@
 use inference::Role;
 use store::{ChatId, DraftPlace, MessageId, MessageRow, MessageState, NewMessage, StoreError};
 
-use crate::actor::answers::AnswerStart;
 use crate::actor::state::{CURRENT, ChatActor};
 use crate::actor::undo::Revert;
+use crate::answers::AnswerStart;
 use crate::failure::Failure;
 use crate::view::ChatView;
 use crate::{text, title};
@@ -44,7 +44,7 @@ impl ChatActor {
         let now = self.clock.now();
         let at = now.timestamp().as_second();
         let title = title_after(&row.title)?;
-        let chosen = self.chosen_preset(Some(of))?;
+        let chosen = self.stores.chosen_preset(Some(of))?;
         let (view, answer) = self.stores.of(of).transaction(|store| {
             let chat = store.chats().create(&title, &now.date().to_string(), at)?;
             let place = DraftPlace::Chat(chat);

@@ -191,7 +191,7 @@ impl ChatActor {
     /// Returns a chat in the form in which it leaves its store. The presets of temporary chats are in the other store.
     pub(crate) fn whole_chat(&self, chat: ChatId) -> Result<WholeChat, Failure> {
         let mut whole = self.stores.of(chat).records().read(chat)?;
-        let chosen = self.chosen_preset(Some(chat))?;
+        let chosen = self.stores.chosen_preset(Some(chat))?;
         let preset = chosen.and_then(|chosen| chosen.preset);
         if let Some(preset) = preset.filter(|_| chat.is_temporary())
             && let Some(row) = self.stores.disk.presets().get(preset)?

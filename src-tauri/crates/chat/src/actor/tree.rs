@@ -3,10 +3,10 @@
 use inference::Role;
 use store::{ChatId, DeletedMessage, LengthWish, MessageId, MessageRow, MessageState, NewMessage};
 
-use crate::actor::answers::AnswerStart;
 use crate::actor::state::ChatActor;
 use crate::actor::undo::Revert;
 use crate::actor::verbs::{answer, message_text, user};
+use crate::answers::AnswerStart;
 use crate::failure::Failure;
 use crate::title;
 use crate::view::ChatView;
@@ -141,12 +141,12 @@ impl ChatActor {
         let row = self.stores.message(message)?;
         self.refuse_if_being_copied(row.chat)?;
         match self.stores.messages_with(message).show(message) {
-            Ok(()) => self.forget_leaf(row.chat),
+            Ok(()) => self.answers.unsaved.forget_leaf(row.chat),
             Err(error) => {
                 // It can be read all the same.
                 tracing::warn!(%error, "which branch is shown was not saved");
                 let leaf = self.stores.messages_with(message).leaf_below(message)?;
-                self.keep_leaf(row.chat, leaf);
+                self.answers.unsaved.hold_leaf(row.chat, leaf);
             }
         }
         self.view(row.chat, row.parent)

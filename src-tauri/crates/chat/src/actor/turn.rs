@@ -3,10 +3,10 @@
 use inference::{Conversation, GenerateParams, Role, Turn};
 use store::{ChatId, LengthWish, MessageId, MessageRow, Progress, StoreError};
 
-use crate::actor::answers::AnswerStart;
 use crate::actor::counted::LastCut;
 use crate::actor::presets::Guidance;
 use crate::actor::state::ChatActor;
+use crate::answers::AnswerStart;
 use crate::failure::Failure;
 use crate::fit::TurnRequest;
 use crate::model_host::ModelInfo;

@@ -2,17 +2,17 @@
 
 use inference::Role;
 use store::{
-    ChatId, DraftPlace, MessageId, MessageState, NewMessage, QueuedMessage, SearchAnswer,
+    ChatId, ChatRow, DraftPlace, MessageId, MessageState, NewMessage, QueuedMessage, SearchAnswer,
     SearchHit, Store, StoreError, WindowRow,
 };
 
-use crate::actor::answers::AnswerStart;
 use crate::actor::state::{CURRENT, ChatActor};
 use crate::actor::undo::Revert;
+use crate::answers::AnswerStart;
 use crate::failure::Failure;
 use crate::limits::{refuse_too_large, refuse_too_large_together};
-use crate::title;
-use crate::view::{ChatEvent, ChatSummary, ChatView};
+use crate::view::{ChatEvent, ChatSnapshot, ChatSummary, ChatView};
+use crate::{showing, title};
 
 /// Maximum chats that a search lists.
 const FOUND_CHATS: u32 = 300;
@@ -20,6 +20,40 @@ const FOUND_CHATS: u32 = 300;
 const FOUND_IN_CHAT: u32 = 500;
 
 impl ChatActor {
+    pub(crate) fn snapshot(&self) -> Result<ChatSnapshot, Failure> {
+        let mut rows = self.stores.temporary.chats().list()?;
+        rows.extend(self.stores.disk.chats().list()?);
+        let chats: Vec<ChatSummary> = rows.into_iter().map(|row| self.summary(row)).collect();
+        let current = self
+            .stores
+            .disk
+            .settings()
+            .get(CURRENT)?
+            .and_then(|id| id.as_i64())
+            .map(ChatId);
+        Ok(ChatSnapshot {
+            first_start: !self.stores.disk.chats().any()?,
+            current: current.filter(|id| chats.iter().any(|chat| chat.id == *id)),
+            chats,
+            folders: self.folders()?,
+            settings: self.settings.clone(),
+            model: self.model.view(),
+            new_chat_draft: self.stores.disk.drafts().get(DraftPlace::NewChat)?,
+            presets: self.presets()?,
+            new_chat_preset: self.stores.chosen_preset(None)?,
+        })
+    }
+
+    /// Returns a chat as the list shows it.
+    pub(super) fn summary(&self, row: ChatRow) -> ChatSummary {
+        showing::summary(&self.answers, row)
+    }
+
+    /// Returns the shown branch of a chat, after the message `after`.
+    pub(super) fn view(&self, chat: ChatId, after: Option<MessageId>) -> Result<ChatView, Failure> {
+        showing::view(&self.stores, &self.answers, chat, after)
+    }
+
     pub(crate) fn open_chat(&mut self, chat: ChatId) -> Result<ChatView, Failure> {
         let view = self.view(chat, None)?;
         if chat.is_temporary() || view.chat.purge_at.is_some() {
@@ -72,7 +106,7 @@ impl ChatActor {
         let now = self.clock.now();
         let at = now.timestamp().as_second();
         let is_new = chat.is_none();
-        let was_chosen = is_new && self.chosen_preset(None)?.is_some();
+        let was_chosen = is_new && self.stores.chosen_preset(None)?.is_some();
         let store = chat.map_or(&self.stores.disk, |chat| self.stores.of(chat));
         let (view, answer) = store.transaction(|store| {
             let (place, chat, parent) = match chat {
