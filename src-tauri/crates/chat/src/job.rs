@@ -1,7 +1,8 @@
 //! Messages between the actor and the model thread.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::Sender;
 use std::time::Instant;
 
 use inference::{Opening, Part, StopReason};
@@ -41,6 +42,40 @@ pub(crate) enum Job {
     Forget(Vec<ChatId>),
     /// Erases the caches of all other chats.
     RetainChats(Vec<ChatId>),
+}
+
+/// The sender of jobs to the model thread.
+pub(crate) struct JobQueue {
+    jobs: Sender<Job>,
+    /// Flag that ends idle work.
+    interrupt: Arc<AtomicBool>,
+}
+
+impl JobQueue {
+    pub fn new(jobs: Sender<Job>, interrupt: Arc<AtomicBool>) -> JobQueue {
+        JobQueue { jobs, interrupt }
+    }
+
+    /// Submits a job, for which idle work ends.
+    pub fn submit(&self, job: Job) {
+        self.queue(job);
+        // Set after the job was sent: the model thread clears the flag before it looks for a job.
+        self.interrupt.store(true, Ordering::SeqCst);
+    }
+
+    /// Submits a job for which idle work is not interrupted.
+    pub fn queue(&self, job: Job) {
+        if self.jobs.send(job).is_err() {
+            tracing::error!("the model thread has ended");
+        }
+    }
+
+    /// Ends the queue, and with it the model thread.
+    pub fn close(self) {
+        drop(self.jobs);
+        // After the queue: the model thread clears the flag before it looks for a job.
+        self.interrupt.store(true, Ordering::SeqCst);
+    }
 }
 
 /// Reports of the model thread about the running job, except for [`Report::Titled`] and [`Report::IdleWorkPanicked`].

@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 
 use store::Store;
 
-use crate::actor::MODEL;
 use crate::failure::Failure;
 use crate::model_host::ModelChoice;
+use crate::model_slot::MODEL;
 use crate::settings::DOWNLOAD_FOLDER;
 
 /// Rewrites the paths of the startup model and of the download folder in a closed database. `moved` returns the new

@@ -85,8 +85,8 @@ impl ChatActor {
         let buffer = AnswerBuffer::new(progress, &info.fingerprint, self.timing.journal_after);
         let AnswerFlags { cancel, answer_now } = self.answers.begin(chat, message, buffer);
         // The draft is older: it is sent or discarded by now.
-        self.ahead_next = None;
-        self.submit_job(Job::Answer {
+        self.ahead.set_next(None);
+        self.jobs.submit(Job::Answer {
             chat,
             request,
             cancel,
@@ -178,7 +178,7 @@ impl ChatActor {
         if let Some(event) = self.answers.delta(true) {
             self.emit(event);
         }
-        self.model.used = Instant::now();
+        self.model.touch();
         let Some(end) = self.answers.end(result, panicked) else {
             return;
         };

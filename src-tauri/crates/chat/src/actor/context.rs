@@ -34,7 +34,7 @@ impl ChatActor {
         afresh: bool,
     ) -> Result<Option<CountReply>, Failure> {
         refuse_too_large(draft)?;
-        let Some((info, counter)) = self.model.info().zip(self.model.counter.clone()) else {
+        let Some((info, counter)) = self.model.info().zip(self.model.counter().cloned()) else {
             return Ok(None);
         };
         let row = chat.map(|chat| self.stores.chat(chat));
@@ -166,6 +166,6 @@ impl ChatActor {
 
     /// Returns the counter for texts on the caller's thread; `None` if no model is open.
     pub(crate) fn prompt_counter(&self) -> Option<Arc<dyn PromptCounter>> {
-        self.model.counter.clone()
+        self.model.counter().cloned()
     }
 }

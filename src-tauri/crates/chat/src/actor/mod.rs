@@ -4,15 +4,14 @@ mod answering;
 mod context;
 mod copying_chat;
 mod counted;
+mod drafting;
 mod folders;
 mod forking;
 mod importing;
-mod model_slot;
-mod opening;
+mod models;
 mod order;
 mod preferences;
 mod presets;
-mod reading_ahead;
 mod replacing;
 mod saving;
 mod state;
@@ -23,14 +22,13 @@ mod tree;
 mod turn;
 mod undo;
 mod undo_stack;
-mod unloading;
 mod verbs;
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -39,9 +37,8 @@ use jiff::civil::Date;
 use store::{ChatId, Store};
 
 pub(crate) use self::copying_chat::CopyingChat;
-use self::model_slot::ModelSlot;
 pub use self::state::AtEnd;
-pub(crate) use self::state::{ChatActor, MODEL, Request};
+pub(crate) use self::state::{ChatActor, Request};
 pub(crate) use self::undo::TakenBack;
 pub(crate) use self::undo_stack::Direction;
 use self::undo_stack::UndoStack;
@@ -50,10 +47,11 @@ use crate::clock::Clock;
 use crate::counting;
 use crate::daily_copy;
 use crate::failure::{Failure, FailureCode};
-use crate::job::{Job, Report};
-use crate::model_host::NEW_CHAT;
-use crate::model_host::{ModelChoice, ModelHost};
+use crate::job::{Job, JobQueue, Report};
+use crate::model_host::{ModelChoice, ModelHost, NEW_CHAT};
+use crate::model_slot::{self, ModelSlot, OpenReason};
 use crate::model_thread;
+use crate::read_ahead::ReadAhead;
 use crate::settings::Settings;
 use crate::stores::Stores;
 use crate::timing::Timing;
@@ -85,10 +83,8 @@ pub(crate) fn start(
         copied: None,
         clock,
         on_event,
-        jobs,
-        interrupt: Arc::clone(&interrupt),
-        ahead: None,
-        ahead_next: None,
+        jobs: JobQueue::new(jobs, Arc::clone(&interrupt)),
+        ahead: ReadAhead::default(),
         settings,
         model: ModelSlot::default(),
         answers: Answers::new(timing.retry_after),
@@ -99,7 +95,13 @@ pub(crate) fn start(
         has_ended: false,
         mailbox: mailbox.clone(),
     };
-    let remembered = actor.remembered()?;
+    let (first_model, reason) = match model {
+        Some(choice) => (choice, OpenReason::Given),
+        None => (
+            model_slot::remembered(&actor.stores.disk)?,
+            OpenReason::Start,
+        ),
+    };
 
     let failed = |error| {
         Failure::new(
@@ -130,7 +132,7 @@ pub(crate) fn start(
         .map_err(failed)?;
     let first = Request::Verb(Box::new(move |actor| {
         actor.end_left_in_writing();
-        actor.open_at_start(model, remembered);
+        actor.want(first_model, reason);
     }));
     // An error means that the actor has ended, which the first verb will notice.
     let _ = mailbox.send(first);
@@ -170,14 +172,18 @@ impl ChatActor {
 
     fn report(&mut self, report: Report) {
         match report {
-            Report::Progress(progress) => self.opening(progress),
+            Report::Progress(progress) => {
+                self.model.progress(progress);
+                self.emit_model();
+            }
             Report::Opened {
                 result,
                 open,
                 counter,
             } => {
-                self.model.counter = counter;
-                self.opened(result, open.map(|info| *info));
+                let open = open.map(|info| *info);
+                self.model.opened(result, open, counter, &self.stores.disk);
+                self.emit_model();
             }
             Report::Truncated(truncation) => self.truncated(truncation),
             Report::Reading(reading) => self.reading(reading),
@@ -187,7 +193,9 @@ impl ChatActor {
                 panicked,
                 open,
             } => {
-                self.moved(open.map(|info| *info));
+                if self.model.moved(open.map(|info| *info)) {
+                    self.emit_model();
+                }
                 self.ended(result, panicked);
             }
             Report::Titled { chat, title } => self.titled(chat, &title),
@@ -240,7 +248,7 @@ impl ChatActor {
             Ok(mut chats) => {
                 chats.retain(|chat| !changed.contains(chat));
                 chats.push(NEW_CHAT);
-                self.submit_job(Job::RetainChats(chats));
+                self.jobs.submit(Job::RetainChats(chats));
             }
             Err(error) => tracing::warn!(%error, "KV caches of purged chats were not erased"),
         }
@@ -281,7 +289,7 @@ impl ChatActor {
         if self.model.opening() || self.answers.busy() {
             return;
         }
-        if self.answers.any_waiting() && self.model.wanted.is_none() {
+        if self.answers.any_waiting() {
             self.reload_ejected();
         }
         if !self.open_wanted() {
@@ -315,10 +323,9 @@ impl ChatActor {
             at_end = AtEnd::Opening;
         }
         let limit = self.timing.close_within;
-        let interrupt = Arc::clone(&self.interrupt);
-        drop(self);
-        // After the jobs have ended: the model thread clears the flag before it looks for one.
-        interrupt.store(true, Ordering::SeqCst);
+        let ChatActor { jobs, stores, .. } = self;
+        drop(stores);
+        jobs.close();
         // A driver may hang while the model is dropped.
         if at_end == AtEnd::Stopped
             && model_ended.recv_timeout(limit) == Err(RecvTimeoutError::Timeout)

@@ -128,7 +128,7 @@ impl ChatActor {
         for chat in &chats {
             self.stop(*chat)?;
         }
-        self.submit_job(Job::Forget(chats.clone()));
+        self.jobs.submit(Job::Forget(chats.clone()));
         self.emit(ChatEvent::ChatsRemoved { chats });
         Ok(())
     }

@@ -124,7 +124,7 @@ impl ChatActor {
             });
             put.collect::<Result<Vec<_>, StoreError>>()
         })?;
-        self.guidance_changed();
+        self.ahead.forget_last();
         self.emit_presets();
         Ok(Revert::new(move |actor| actor.put_presets(before.clone())))
     }
@@ -170,7 +170,7 @@ impl ChatActor {
         let presets = self.stores.at(place).presets();
         let before = presets.of(place)?;
         presets.choose(place, chosen.as_ref())?;
-        self.guidance_changed();
+        self.ahead.forget_last();
         self.emit_chosen(chat)?;
         Ok(Revert::new(move |actor| {
             actor.set_chat_preset(chat, before.clone())
@@ -229,11 +229,6 @@ impl ChatActor {
             instructions: instructions.unwrap_or_default().to_owned(),
             sampling: sampling.or(self.settings.sampling_changes),
         })
-    }
-
-    /// Invalidates prefilled drafts, which begin with other instructions.
-    fn guidance_changed(&mut self) {
-        self.ahead = None;
     }
 
     pub(super) fn emit_presets(&self) {

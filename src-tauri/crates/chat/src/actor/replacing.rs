@@ -8,6 +8,7 @@ use crate::actor::state::ChatActor;
 use crate::actor::undo_stack::UndoStack;
 use crate::answers::unsaved::Unsaved;
 use crate::failure::Failure;
+use crate::read_ahead::ReadAhead;
 use crate::settings::Settings;
 
 impl ChatActor {
@@ -115,7 +116,7 @@ impl ChatActor {
     fn begin_again(&mut self, settings: Settings) {
         self.undo = UndoStack::default();
         self.answers.unsaved = Unsaved::new(self.timing.retry_after);
-        (self.ahead, self.ahead_next) = (None, None);
+        self.ahead = ReadAhead::default();
         // Its messages reuse the ids of others.
         self.counted = None;
         let before = std::mem::replace(&mut self.settings, settings);

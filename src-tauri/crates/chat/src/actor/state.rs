@@ -1,6 +1,5 @@
 //! State of the actor, and its requests.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Weak};
 
@@ -8,7 +7,6 @@ use store::{ChatId, Store};
 
 use crate::actor::copying_chat::CopiedChat;
 use crate::actor::counted::CountedBranch;
-use crate::actor::model_slot::ModelSlot;
 use crate::actor::undo_stack::UndoStack;
 use crate::answers::Answers;
 use crate::bin;
@@ -16,18 +14,17 @@ use crate::clock::Clock;
 use crate::counting::CountRequest;
 use crate::failure::{Failure, FailureCode};
 use crate::importing::Importing;
-use crate::job::{Job, Report};
+use crate::job::{Job, JobQueue, Report};
+use crate::model_slot::ModelSlot;
+use crate::read_ahead::ReadAhead;
 use crate::settings::Settings;
 use crate::stores::Stores;
 use crate::timing::Timing;
 use crate::upkeep::Upkeep;
 use crate::view::ChatEvent;
 
-/// Rows of the app's own state.
+/// Row of the open chat.
 pub(super) const CURRENT: &str = "app.current";
-pub(crate) const MODEL: &str = "app.model";
-/// Row with the fingerprint of that model's file when it was last opened.
-pub(super) const MODEL_CONTENT: &str = "app.model-content";
 
 /// Requests to the actor.
 pub(crate) enum Request {
@@ -50,13 +47,8 @@ pub(crate) struct ChatActor {
     pub(super) copied: Option<CopiedChat>,
     pub(super) clock: Box<dyn Clock>,
     pub(super) on_event: Box<dyn Fn(ChatEvent) + Send + Sync>,
-    pub(super) jobs: Sender<Job>,
-    /// Flag that ends idle work.
-    pub(super) interrupt: Arc<AtomicBool>,
-    /// The draft prefilled last.
-    pub(super) ahead: Option<DraftAhead>,
-    /// The draft to prefill when the model is idle.
-    pub(super) ahead_next: Option<DraftAhead>,
+    pub(super) jobs: JobQueue,
+    pub(super) ahead: ReadAhead,
     pub(super) settings: Settings,
     pub(super) model: ModelSlot,
     pub(super) answers: Answers,
@@ -70,41 +62,12 @@ pub(crate) struct ChatActor {
     pub(super) mailbox: Sender<Request>,
 }
 
-/// The draft of a message.
-pub(crate) struct DraftAhead {
-    pub(super) chat: Option<ChatId>,
-    pub(super) text: String,
-    pub(super) thinking: bool,
-}
-
-impl DraftAhead {
-    /// Returns whether it continues `before`.
-    pub(super) fn continues(&self, before: &DraftAhead) -> bool {
-        self.chat == before.chat
-            && self.thinking == before.thinking
-            && self.text.starts_with(&before.text)
-    }
-}
-
 impl ChatActor {
-    pub(super) fn submit_job(&self, job: Job) {
-        self.queue_job(job);
-        // Set after the job was sent: the model thread clears the flag before it looks for a job.
-        self.interrupt.store(true, Ordering::SeqCst);
-    }
-
-    /// Submits a job for which idle work is not interrupted.
-    pub(super) fn queue_job(&self, job: Job) {
-        if self.jobs.send(job).is_err() {
-            tracing::error!("the model thread has ended");
-        }
-    }
-
     /// Handles a failure of the store.
     pub(crate) fn after_failure(&self, failure: &Failure) {
         check_if_failed(&self.stores.disk, failure);
         if failure.code == FailureCode::DiskFull {
-            self.queue_job(Job::MakeRoom);
+            self.jobs.queue(Job::MakeRoom);
         }
     }
 

@@ -177,7 +177,7 @@ impl ChatActor {
         }
         self.upkeep.purge_soon();
         // Done before the rest of the other is dropped.
-        self.submit_job(Job::Relabel {
+        self.jobs.submit(Job::Relabel {
             from: kept,
             to: chat,
         });

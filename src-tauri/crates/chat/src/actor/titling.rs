@@ -20,7 +20,7 @@ impl ChatActor {
     /// Requests a title, in idle time, for a chat that has its first answer.
     pub(super) fn ask_for_title(&mut self, chat: ChatId, answer: MessageId) {
         match self.title_job(chat, answer) {
-            Ok(Some(job)) => self.queue_job(job),
+            Ok(Some(job)) => self.jobs.queue(job),
             Ok(None) => {}
             Err(failure) => tracing::warn!(code = failure.code.name(), "no title was asked for"),
         }

@@ -134,7 +134,7 @@ impl ChatActor {
 
     /// Counts the tokens of a text; 0 without a model.
     fn count(&self, text: &str) -> usize {
-        let counter = self.model.counter.as_ref();
+        let counter = self.model.counter();
         counter.map_or(0, |counter| counter.count(text))
     }
 

@@ -6,11 +6,12 @@ use store::{
     SearchHit, Store, StoreError, WindowRow,
 };
 
+use crate::actor::drafting::refuse_large_queue;
 use crate::actor::state::{CURRENT, ChatActor};
 use crate::actor::undo::Revert;
 use crate::answers::AnswerStart;
 use crate::failure::Failure;
-use crate::limits::{refuse_too_large, refuse_too_large_together};
+use crate::limits::refuse_too_large;
 use crate::view::{ChatEvent, ChatSnapshot, ChatSummary, ChatView};
 use crate::{showing, title};
 
@@ -175,32 +176,6 @@ impl ChatActor {
             .find_in_chat(query, chat, FOUND_IN_CHAT)?)
     }
 
-    pub(crate) fn save_draft(&mut self, chat: Option<ChatId>, text: &str) -> Result<(), Failure> {
-        refuse_too_large(text)?;
-        if !text.trim().is_empty() {
-            // A message is being typed: the model must be ready when it is sent.
-            self.use_model();
-        }
-        let place = self.stores.draft_place(chat)?;
-        Ok(self.stores.at(place).drafts().set(place, text)?)
-    }
-
-    pub(crate) fn save_pastes(
-        &self,
-        chat: Option<ChatId>,
-        pastes: &[String],
-    ) -> Result<(), Failure> {
-        refuse_too_large_together(pastes.iter().map(String::len))?;
-        let place = self.stores.draft_place(chat)?;
-        Ok(self.stores.at(place).drafts().set_pastes(place, pastes)?)
-    }
-
-    pub(crate) fn save_queue(&self, chat: ChatId, queue: &[QueuedMessage]) -> Result<(), Failure> {
-        refuse_large_queue(queue)?;
-        let place = self.stores.draft_place(Some(chat))?;
-        Ok(self.stores.at(place).drafts().set_queue(place, queue)?)
-    }
-
     pub(crate) fn window(&self, label: &str) -> Result<Option<WindowRow>, Failure> {
         Ok(self.stores.disk.windows().get(label)?)
     }
@@ -228,13 +203,6 @@ impl ChatActor {
             }
         }
     }
-}
-
-fn refuse_large_queue(queue: &[QueuedMessage]) -> Result<(), Failure> {
-    let bytes = |message: &QueuedMessage| {
-        message.text.len() + message.pastes.iter().map(String::len).sum::<usize>()
-    };
-    refuse_too_large_together(queue.iter().map(bytes))
 }
 
 pub(super) fn message_text(text: &str) -> Result<&str, Failure> {

@@ -1,0 +1,87 @@
+//! Drafts: their rows, and their prefill before they are sent.
+
+use store::{ChatId, QueuedMessage};
+
+use crate::actor::state::ChatActor;
+use crate::failure::Failure;
+use crate::job::Job;
+use crate::limits::{refuse_too_large, refuse_too_large_together};
+use crate::model_host::NEW_CHAT;
+use crate::read_ahead::DraftAhead;
+
+impl ChatActor {
+    pub(crate) fn save_draft(&mut self, chat: Option<ChatId>, text: &str) -> Result<(), Failure> {
+        refuse_too_large(text)?;
+        if !text.trim().is_empty() {
+            // A message is being typed: the model must be ready when it is sent.
+            self.use_model();
+        }
+        let place = self.stores.draft_place(chat)?;
+        Ok(self.stores.at(place).drafts().set(place, text)?)
+    }
+
+    pub(crate) fn save_pastes(
+        &self,
+        chat: Option<ChatId>,
+        pastes: &[String],
+    ) -> Result<(), Failure> {
+        refuse_too_large_together(pastes.iter().map(String::len))?;
+        let place = self.stores.draft_place(chat)?;
+        Ok(self.stores.at(place).drafts().set_pastes(place, pastes)?)
+    }
+
+    pub(crate) fn save_queue(&self, chat: ChatId, queue: &[QueuedMessage]) -> Result<(), Failure> {
+        refuse_large_queue(queue)?;
+        let place = self.stores.draft_place(Some(chat))?;
+        Ok(self.stores.at(place).drafts().set_queue(place, queue)?)
+    }
+
+    /// Prefills the draft of a message, or without one the chat, as soon as the model is idle.
+    pub(crate) fn read_ahead(
+        &mut self,
+        chat: Option<ChatId>,
+        text: &str,
+        thinking: bool,
+    ) -> Result<(), Failure> {
+        refuse_too_large(text)?;
+        let text = text.trim_start_matches(['\n', '\r']).trim_end().to_owned();
+        let draft = DraftAhead {
+            chat,
+            text,
+            thinking,
+        };
+        let draft = self.settings.read_ahead.then_some(draft);
+        self.ahead.set_next(draft);
+        self.read_next_ahead()
+    }
+
+    /// Starts the pending prefill. It stays pending while a model loads or an answer is written.
+    pub(super) fn read_next_ahead(&mut self) -> Result<(), Failure> {
+        let is_free = !self.answers.busy() && !self.model.changes();
+        let Some(info) = self.model.info().filter(|_| is_free) else {
+            return Ok(());
+        };
+        let Some(draft) = self.ahead.take_next() else {
+            return Ok(());
+        };
+        let request = self.turn_of_draft(draft.chat, &draft.text, draft.thinking, info)?;
+        if request.conversation.messages.is_empty() {
+            return Ok(());
+        }
+        let chat = draft.chat.unwrap_or(NEW_CHAT);
+        let job = Job::ReadAhead { chat, request };
+        if self.ahead.begin(draft) {
+            self.jobs.queue(job);
+        } else {
+            self.jobs.submit(job);
+        }
+        Ok(())
+    }
+}
+
+pub(super) fn refuse_large_queue(queue: &[QueuedMessage]) -> Result<(), Failure> {
+    let bytes = |message: &QueuedMessage| {
+        message.text.len() + message.pastes.iter().map(String::len).sum::<usize>()
+    };
+    refuse_too_large_together(queue.iter().map(bytes))
+}
