@@ -14,6 +14,7 @@ use store::{
 use crate::actor::{self, AtEnd, ChatActor, CopyingChat, Direction, Request, TakenBack};
 use crate::clock::{Clock, SystemClock};
 use crate::context::ContextUsage;
+use crate::context_counter::NextMessage;
 use crate::failure::{Failure, FailureCode};
 use crate::limits::refuse_too_large_together;
 use crate::model_host::{ModelChoice, ModelHost, PromptCounter};
@@ -346,7 +347,13 @@ impl Chat {
         for afresh in [false, true] {
             let draft = draft.clone();
             let count = move |actor: &mut ChatActor| {
-                actor.count_context(chat, &draft, pasted, thinking, afresh)
+                let next = NextMessage {
+                    chat,
+                    draft: &draft,
+                    pasted,
+                    thinking,
+                };
+                actor.count_context(&next, afresh)
             };
             let Some(counted) = self.ask(count)? else {
                 return Ok(None);

@@ -2,6 +2,7 @@
 
 pub mod file;
 mod foreign;
+pub(crate) mod guidance;
 
 use serde::{Deserialize, Serialize};
 use std::path::Path;

@@ -13,8 +13,8 @@ use crate::answers::{AnswerFlags, AnswerStart, WaitingAnswer};
 use crate::failure::{Failure, FailureCode};
 use crate::fit::Truncation;
 use crate::job::{GeneratedAnswer, Job};
-use crate::model_host::ModelInfo;
 use crate::reading::Reading;
+use crate::titling;
 use crate::view::{ChatEvent, ChatView, Stage};
 
 /// Least words of a later question of a chat that the guide answers: a shorter one, such as "shorter", may refer to what
@@ -59,10 +59,7 @@ impl ChatActor {
                 self.settle(guide_answer(&waiting, topic));
                 continue;
             }
-            let begun = match self.model.info().cloned() {
-                Some(info) => self.begin(&waiting, &info),
-                None => Err(self.no_model()),
-            };
+            let begun = self.begin(&waiting);
             match begun {
                 Ok(()) => return,
                 Err(failure) => {
@@ -75,14 +72,16 @@ impl ChatActor {
         }
     }
 
-    fn begin(&mut self, waiting: &WaitingAnswer, info: &ModelInfo) -> Result<(), Failure> {
+    fn begin(&mut self, waiting: &WaitingAnswer) -> Result<(), Failure> {
         let WaitingAnswer {
             chat,
             message,
             start,
         } = *waiting;
-        let (request, progress) = self.turn(chat, message, start, info)?;
-        let buffer = AnswerBuffer::new(progress, &info.fingerprint, self.timing.journal_after);
+        let turns = self.turns().ok_or_else(|| self.no_model())?;
+        let (request, progress) = turns.answer(chat, message, start)?;
+        let model = &turns.info.fingerprint;
+        let buffer = AnswerBuffer::new(progress, model, self.timing.journal_after);
         let AnswerFlags { cancel, answer_now } = self.answers.begin(chat, message, buffer);
         // The draft is older: it is sent or discarded by now.
         self.ahead.set_next(None);
@@ -188,6 +187,26 @@ impl ChatActor {
             self.reopen_model();
         } else if state == MessageState::Done {
             self.ask_for_title(chat, message);
+        }
+    }
+
+    /// Requests a title, in idle time, for a chat that has its first answer.
+    fn ask_for_title(&self, chat: ChatId, answer: MessageId) {
+        let turns = self.turns();
+        match turns.map(|turns| titling::request(&turns, chat, answer)) {
+            Some(Ok(Some(request))) => self.jobs.queue(Job::Title { chat, request }),
+            Some(Ok(None)) | None => {}
+            Some(Err(failure)) => {
+                tracing::warn!(code = failure.code.name(), "no title was asked for")
+            }
+        }
+    }
+
+    pub(super) fn titled(&self, chat: ChatId, answer: &str) {
+        let applied = titling::apply(self.stores.of(chat), chat, answer);
+        let shown = applied.and_then(|is_new| is_new.then(|| self.emit_changed(chat)).transpose());
+        if let Err(failure) = shown {
+            tracing::warn!(code = failure.code.name(), "a title was not kept");
         }
     }
 

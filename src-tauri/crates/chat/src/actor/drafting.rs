@@ -1,13 +1,17 @@
 //! Drafts: their rows, and their prefill before they are sent.
 
+use std::sync::Arc;
+
 use store::{ChatId, QueuedMessage};
 
 use crate::actor::state::ChatActor;
+use crate::context_counter::{CountReply, NextMessage};
 use crate::failure::Failure;
 use crate::job::Job;
 use crate::limits::{refuse_too_large, refuse_too_large_together};
-use crate::model_host::NEW_CHAT;
+use crate::model_host::{NEW_CHAT, PromptCounter};
 use crate::read_ahead::DraftAhead;
+use crate::turn::TurnBuilder;
 
 impl ChatActor {
     pub(crate) fn save_draft(&mut self, chat: Option<ChatId>, text: &str) -> Result<(), Failure> {
@@ -36,6 +40,28 @@ impl ChatActor {
         Ok(self.stores.at(place).drafts().set_queue(place, queue)?)
     }
 
+    /// Requests a count of the next prompt of a chat; `None` if no model is open. `afresh`: all messages are counted
+    /// again.
+    pub(crate) fn count_context(
+        &mut self,
+        next: &NextMessage<'_>,
+        afresh: bool,
+    ) -> Result<Option<CountReply>, Failure> {
+        refuse_too_large(next.draft)?;
+        if afresh {
+            self.context.forget();
+        }
+        let today = self.clock.now().date();
+        let turns = TurnBuilder::new(&self.stores, &self.settings, &self.model, today);
+        let counted = turns.map(|turns| self.context.count(&turns, &self.answers, next));
+        Ok(counted.transpose()?.flatten())
+    }
+
+    /// Returns the counter for texts on the caller's thread; `None` if no model is open.
+    pub(crate) fn prompt_counter(&self) -> Option<Arc<dyn PromptCounter>> {
+        self.model.counter().cloned()
+    }
+
     /// Prefills the draft of a message, or without one the chat, as soon as the model is idle.
     pub(crate) fn read_ahead(
         &mut self,
@@ -57,14 +83,13 @@ impl ChatActor {
 
     /// Starts the pending prefill. It stays pending while a model loads or an answer is written.
     pub(super) fn read_next_ahead(&mut self) -> Result<(), Failure> {
-        let is_free = !self.answers.busy() && !self.model.changes();
-        let Some(info) = self.model.info().filter(|_| is_free) else {
+        if self.answers.busy() || self.model.changes() || self.model.info().is_none() {
+            return Ok(());
+        }
+        let Some((draft, turns)) = self.ahead.take_next().zip(self.turns()) else {
             return Ok(());
         };
-        let Some(draft) = self.ahead.take_next() else {
-            return Ok(());
-        };
-        let request = self.turn_of_draft(draft.chat, &draft.text, draft.thinking, info)?;
+        let request = turns.draft(draft.chat, &draft.text, draft.thinking)?;
         if request.conversation.messages.is_empty() {
             return Ok(());
         }

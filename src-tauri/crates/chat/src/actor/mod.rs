@@ -1,9 +1,7 @@
 //! The actor: the thread that owns the store and schedules the model.
 
 mod answering;
-mod context;
 mod copying_chat;
-mod counted;
 mod drafting;
 mod folders;
 mod forking;
@@ -15,11 +13,8 @@ mod presets;
 mod replacing;
 mod saving;
 mod state;
-mod summary;
 mod temporary;
-mod titling;
 mod tree;
-mod turn;
 mod undo;
 mod undo_stack;
 mod verbs;
@@ -44,6 +39,7 @@ pub(crate) use self::undo_stack::Direction;
 use self::undo_stack::UndoStack;
 use crate::answers::Answers;
 use crate::clock::Clock;
+use crate::context_counter::ContextCounter;
 use crate::counting;
 use crate::daily_copy;
 use crate::failure::{Failure, FailureCode};
@@ -88,8 +84,7 @@ pub(crate) fn start(
         settings,
         model: ModelSlot::default(),
         answers: Answers::new(timing.retry_after),
-        counting,
-        counted: None,
+        context: ContextCounter::new(counting),
         timing,
         upkeep: Upkeep::new(timing),
         has_ended: false,

@@ -5,16 +5,10 @@ use store::{ChatId, ChatPreset, DraftPlace, PresetId, PresetRow, Store, StoreErr
 use crate::actor::state::ChatActor;
 use crate::actor::undo::Revert;
 use crate::failure::Failure;
-use crate::preset::{MOST, Preset, PresetContent, free_name, same_name};
-use crate::settings::{SamplingSettings, validate_instructions};
+use crate::preset::{MOST, Preset, PresetContent, free_name, guidance, same_name};
+use crate::settings::validate_instructions;
 use crate::text;
 use crate::view::ChatEvent;
-
-/// Parameters of an answer, beside the messages.
-pub(super) struct Guidance {
-    pub(super) instructions: String,
-    pub(super) sampling: SamplingSettings,
-}
 
 impl ChatActor {
     pub(crate) fn presets(&self) -> Result<Vec<Preset>, Failure> {
@@ -185,11 +179,7 @@ impl ChatActor {
 
     /// Returns that choice, or the default.
     pub(super) fn chat_preset(&self, chat: Option<ChatId>) -> Result<ChatPreset, Failure> {
-        let usual = || ChatPreset {
-            preset: self.settings.default_preset.filter(|_| chat.is_none()),
-            instructions: String::new(),
-        };
-        Ok(self.stores.chosen_preset(chat)?.unwrap_or_else(usual))
+        guidance::chat_preset(&self.stores, &self.settings, chat)
     }
 
     /// Applies the choice for the next new chat to this one, and resets it. Within the transaction that creates the
@@ -205,30 +195,6 @@ impl ChatActor {
             .disk
             .presets()
             .choose(DraftPlace::NewChat, None)?)
-    }
-
-    /// Resolves the guidance of a chat. Precedence of instructions: the chat's, the preset's, the settings'; of each
-    /// sampling value: the preset's, then the settings'.
-    pub(super) fn guidance(&self, chat: Option<ChatId>) -> Result<Guidance, Failure> {
-        let chosen = self.chat_preset(chat)?;
-        let row = chosen.preset.map(|id| self.stores.disk.presets().get(id));
-        let preset = row.transpose()?.flatten().map(Preset::from);
-        let preset = preset.map(|preset| preset.content);
-        let of_preset = preset.as_ref().map(|preset| preset.instructions.as_str());
-        let instructions = [Some(chosen.instructions.as_str()), of_preset]
-            .into_iter()
-            .flatten()
-            .chain([self.settings.instructions.as_str()])
-            .map(str::trim)
-            .find(|text| !text.is_empty());
-        let sampling = preset
-            .as_ref()
-            .map(|preset| preset.sampling)
-            .unwrap_or_default();
-        Ok(Guidance {
-            instructions: instructions.unwrap_or_default().to_owned(),
-            sampling: sampling.or(self.settings.sampling_changes),
-        })
     }
 
     pub(super) fn emit_presets(&self) {

@@ -118,7 +118,7 @@ impl ChatActor {
         self.answers.unsaved = Unsaved::new(self.timing.retry_after);
         self.ahead = ReadAhead::default();
         // Its messages reuse the ids of others.
-        self.counted = None;
+        self.context.forget();
         let before = std::mem::replace(&mut self.settings, settings);
         if before.load_options() != self.settings.load_options() {
             self.reopen_model();

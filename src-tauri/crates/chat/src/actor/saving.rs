@@ -31,7 +31,7 @@ impl ChatActor {
     /// Saves the end of an answer, and tells the window, unless its chat was deleted meanwhile.
     pub(super) fn settle(&mut self, end: AnswerEnd) {
         // Its moment may have moved past others.
-        self.counted = None;
+        self.context.forget();
         if let Some(failure) = &end.failure {
             // The message may quote the chat: a template raises errors in its own words.
             tracing::warn!(code = failure.code.name(), "an answer failed");

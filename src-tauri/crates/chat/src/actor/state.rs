@@ -6,12 +6,11 @@ use std::sync::{Arc, Weak};
 use store::{ChatId, Store};
 
 use crate::actor::copying_chat::CopiedChat;
-use crate::actor::counted::CountedBranch;
 use crate::actor::undo_stack::UndoStack;
 use crate::answers::Answers;
 use crate::bin;
 use crate::clock::Clock;
-use crate::counting::CountRequest;
+use crate::context_counter::ContextCounter;
 use crate::failure::{Failure, FailureCode};
 use crate::importing::Importing;
 use crate::job::{Job, JobQueue, Report};
@@ -20,6 +19,7 @@ use crate::read_ahead::ReadAhead;
 use crate::settings::Settings;
 use crate::stores::Stores;
 use crate::timing::Timing;
+use crate::turn::TurnBuilder;
 use crate::upkeep::Upkeep;
 use crate::view::ChatEvent;
 
@@ -52,8 +52,7 @@ pub(crate) struct ChatActor {
     pub(super) settings: Settings,
     pub(super) model: ModelSlot,
     pub(super) answers: Answers,
-    pub(super) counting: Sender<CountRequest>,
-    pub(super) counted: Option<CountedBranch>,
+    pub(super) context: ContextCounter,
     pub(super) timing: Timing,
     pub(super) upkeep: Upkeep,
     /// True once nothing more is stored: every verb fails.
@@ -77,6 +76,12 @@ impl ChatActor {
 
     pub(super) fn now(&self) -> i64 {
         self.clock.now().timestamp().as_second()
+    }
+
+    /// Returns the builder of requests to the model; `None` if no model is open.
+    pub(super) fn turns(&self) -> Option<TurnBuilder<'_>> {
+        let today = self.clock.now().date();
+        TurnBuilder::new(&self.stores, &self.settings, &self.model, today)
     }
 
     /// Returns the date of a deletion now.

@@ -1,26 +1,17 @@
 //! The tree of messages: other answers, other versions, and deletion.
 
 use inference::Role;
-use store::{ChatId, DeletedMessage, LengthWish, MessageId, MessageRow, MessageState, NewMessage};
+use store::{ChatId, DeletedMessage, LengthWish, MessageId, MessageRow, MessageState};
 
 use crate::actor::state::ChatActor;
 use crate::actor::undo::Revert;
-use crate::actor::verbs::{answer, message_text, user};
 use crate::answers::AnswerStart;
+use crate::branches::{self, Added, message_text};
 use crate::failure::Failure;
-use crate::title;
 use crate::view::ChatView;
 
 /// Maximum deleted messages that are listed, the last deleted first.
 const LISTED: u32 = 200;
-
-/// Added messages: a version or an answer, and the last message below it.
-#[derive(Clone, Copy)]
-struct Added {
-    chat: ChatId,
-    first: MessageId,
-    last: MessageId,
-}
 
 impl ChatActor {
     pub(crate) fn regenerate(
@@ -39,8 +30,7 @@ impl ChatActor {
         };
         let (chat, at, before) = (row.chat, self.now(), self.stores.chat(row.chat)?.leaf);
         let (view, again) = self.stores.of(chat).transaction(|store| {
-            store.chats().touch(chat, at)?;
-            let again = store.messages().add(&answer(chat, asked, thinking, at))?;
+            let again = branches::add_answer(store, chat, asked, thinking, at)?;
             if let Some(length) = length {
                 store.messages().set_length(again, length)?;
             }
@@ -52,7 +42,7 @@ impl ChatActor {
             last: again,
         };
         // Its question may have been counted with another length.
-        self.counted = None;
+        self.context.forget();
         self.record_added(
             "regenerated an answer".to_owned(),
             added,
@@ -90,7 +80,7 @@ impl ChatActor {
         self.stores
             .of(row.chat)
             .transaction(|store| store.messages().put_back(row))?;
-        self.counted = None;
+        self.context.forget();
         Ok(Revert::new(move |actor| actor.put_back(&now)))
     }
 
@@ -107,29 +97,11 @@ impl ChatActor {
             return Err(Failure::other("Only your own messages can be answered."));
         }
         let (chat, at, before) = (row.chat, self.now(), self.stores.chat(row.chat)?.leaf);
-        let label = format!("edited {}", described(&row));
-        let (view, edited, queued) = self.stores.of(chat).transaction(|store| {
-            let edited = NewMessage {
-                text,
-                role: row.role,
-                thinks: answered.unwrap_or(row.thinks),
-                ..user(chat, row.parent, at)
-            };
-            let edited = store.messages().add(&edited)?;
-            if let Some(leaf) = row.prompt_leaf {
-                store.messages().set_prompt_leaf(edited, leaf)?;
-            }
-            store.chats().touch(chat, at)?;
-            let queued =
-                answered.map(|thinks| store.messages().add(&answer(chat, edited, thinks, at)));
-            let queued = queued.transpose()?;
-            Ok::<_, Failure>((self.view(chat, row.parent)?, edited, queued))
+        let label = format!("edited {}", branches::described(&row));
+        let (view, added, queued) = self.stores.of(chat).transaction(|store| {
+            let (added, queued) = branches::add_version(store, &row, text, answered, at)?;
+            Ok::<_, Failure>((self.view(chat, row.parent)?, added, queued))
         })?;
-        let added = Added {
-            chat,
-            first: edited,
-            last: queued.unwrap_or(edited),
-        };
         self.record_added(label, added, before, queued);
         Ok(match queued {
             Some(answer) => self.queue_answer(view, answer, AnswerStart::Asked),
@@ -155,7 +127,7 @@ impl ChatActor {
     pub(crate) fn delete_message(&mut self, message: MessageId) -> Result<ChatView, Failure> {
         let row = self.stores.message(message)?;
         let revert = self.set_message_deleted(row.chat, message, true, None)?;
-        let what = described(&row);
+        let what = branches::described(&row);
         self.record_in_branch(format!("deleted {what}"), row.chat, None, revert);
         self.undo.set_removed(what);
         self.view(row.chat, row.parent)
@@ -174,7 +146,7 @@ impl ChatActor {
             .chat_of_deleted(message)?;
         let revert = self.set_message_deleted(chat, message, false, Some(message))?;
         let row = self.stores.message(message)?;
-        let label = format!("restored {}", described(&row));
+        let label = format!("restored {}", branches::described(&row));
         self.record_in_branch(label.clone(), chat, None, revert);
         Ok(label)
     }
@@ -203,16 +175,10 @@ impl ChatActor {
     ) -> Result<Option<MessageId>, Failure> {
         self.refuse_change(chat)?;
         let (at, before) = (self.deletion_date(), self.stores.chat(chat)?.leaf);
-        self.stores.of(chat).transaction(|store| {
-            let messages = store.messages();
-            if hidden {
-                messages.delete(message, at)?;
-            } else {
-                messages.undelete(message)?;
-            }
-            leaf.map_or(Ok(()), |leaf| messages.show(leaf))
-        })?;
-        self.counted = None;
+        let at = hidden.then_some(at);
+        let store = self.stores.of(chat);
+        store.transaction(|store| branches::hide(store, message, at, leaf))?;
+        self.context.forget();
         Ok(before)
     }
 
@@ -231,10 +197,8 @@ impl ChatActor {
 
     /// Hides added messages. If the chat was continued after them, they stay, and the previous branch is shown.
     fn take_away(&mut self, added: Added, leaf: Option<MessageId>) -> Result<Revert, Failure> {
-        let Added { chat, first, last } = added;
-        let messages = self.stores.messages_with(first);
-        let children = |of| messages.children(chat, Some(of));
-        let goes_on = !children(last)?.is_empty() || first != last && children(first)? != [last];
+        let Added { chat, first, .. } = added;
+        let goes_on = branches::goes_on(&self.stores.messages_with(first), added)?;
         if let Some(leaf) = leaf.filter(|_| goes_on) {
             return self.show_branch(chat, leaf);
         }
@@ -253,12 +217,24 @@ impl ChatActor {
         self.stores.messages_with(leaf).show(leaf)?;
         Ok(Revert::new(move |actor| actor.show_branch(chat, before)))
     }
-}
 
-/// Describes a message for a label.
-fn described(row: &MessageRow) -> String {
-    match row.role {
-        Role::Assistant => "an answer".to_owned(),
-        _ => format!("“{}”", title::from_message(&row.progress.text)),
+    /// Lets the next answer read the parts that this one left out.
+    pub(crate) fn read_again(&mut self, answer: MessageId) -> Result<ChatView, Failure> {
+        let row = self.stores.message(answer)?;
+        self.refuse_change(row.chat)?;
+        let revert = self.set_read_again(answer, true)?;
+        let title = self.stores.of(row.chat).chats().get(row.chat)?.title;
+        self.record(format!("read all of “{title}” again"), row.chat, revert);
+        self.view(row.chat, row.parent)
+    }
+
+    fn set_read_again(&mut self, answer: MessageId, again: bool) -> Result<Revert, Failure> {
+        self.stores
+            .messages_with(answer)
+            .set_read_again(answer, again)?;
+        self.context.forget();
+        Ok(Revert::new(move |actor| {
+            actor.set_read_again(answer, !again)
+        }))
     }
 }

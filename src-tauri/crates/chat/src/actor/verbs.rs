@@ -2,18 +2,18 @@
 
 use inference::Role;
 use store::{
-    ChatId, ChatRow, DraftPlace, MessageId, MessageState, NewMessage, QueuedMessage, SearchAnswer,
-    SearchHit, Store, StoreError, WindowRow,
+    ChatId, ChatRow, DraftPlace, MessageId, MessageRow, QueuedMessage, SearchAnswer, SearchHit,
+    Store, StoreError, WindowRow,
 };
 
 use crate::actor::drafting::refuse_large_queue;
 use crate::actor::state::{CURRENT, ChatActor};
 use crate::actor::undo::Revert;
 use crate::answers::AnswerStart;
+use crate::branches::message_text;
 use crate::failure::Failure;
-use crate::limits::refuse_too_large;
 use crate::view::{ChatEvent, ChatSnapshot, ChatSummary, ChatView};
-use crate::{showing, title};
+use crate::{branches, showing, summary, title};
 
 /// Maximum chats that a search lists.
 const FOUND_CHATS: u32 = 300;
@@ -130,13 +130,7 @@ impl ChatActor {
                     (DraftPlace::NewChat, chat, None)
                 }
             };
-            let message = store.messages().add(&NewMessage {
-                text,
-                thinks: thinking,
-                ..user(chat, parent, at)
-            })?;
-            let answer = store.messages().add(&answer(chat, message, thinking, at))?;
-            store.chats().touch(chat, at)?;
+            let (_, answer) = branches::add_question(store, chat, parent, text, thinking, at)?;
             taken(store, place)?;
             Ok::<_, Failure>((self.view(chat, parent)?, answer))
         })?;
@@ -148,6 +142,33 @@ impl ChatActor {
             self.emit(ChatEvent::PresetChosen { chat, preset });
         }
         Ok(self.queue_answer(view, answer, AnswerStart::Asked))
+    }
+
+    pub(crate) fn start_summary(&mut self, of: ChatId) -> Result<ChatView, Failure> {
+        self.refuse_if_unsaved(of)?;
+        let row = self.stores.chat(of)?;
+        let path = self.stores.shown_path(&row)?;
+        let is_answer = |row: &MessageRow| {
+            row.role == Role::Assistant
+                && (!row.progress.text.is_empty() || self.answers.has(row.id))
+        };
+        let leaf = path.last().filter(|_| path.iter().any(is_answer));
+        let leaf = leaf
+            .map(|row| row.id)
+            .ok_or_else(|| Failure::other("There is nothing to sum up in this chat yet."))?;
+        let title = summary::title_after(&row.title)?;
+        let now = self.clock.now();
+        let (view, answer) = self.stores.of(of).transaction(|store| {
+            let (chat, answer) = summary::add(store, &row, leaf, &title, &now)?;
+            if !chat.is_temporary() {
+                store.settings().set(CURRENT, &chat.0.into())?;
+            }
+            Ok::<_, Failure>((self.view(chat, None)?, answer))
+        })?;
+        let chat = view.chat.id;
+        let revert = Revert::new(move |actor| actor.take_derived(chat, of));
+        self.record(format!("started “{title}”"), chat, revert);
+        Ok(self.queue_answer(view, answer, AnswerStart::New))
     }
 
     pub(crate) fn rename(&mut self, chat: ChatId, title: &str) -> Result<ChatSummary, Failure> {
@@ -202,43 +223,5 @@ impl ChatActor {
                 self.refuse_if_unsaved(chat)
             }
         }
-    }
-}
-
-pub(super) fn message_text(text: &str) -> Result<&str, Failure> {
-    refuse_too_large(text)?;
-    match text.trim_start_matches(['\n', '\r']).trim_end() {
-        text if text.trim().is_empty() => Err(Failure::other("The message is empty.")),
-        text => Ok(text),
-    }
-}
-
-pub(super) fn user<'a>(chat: ChatId, parent: Option<MessageId>, created_at: i64) -> NewMessage<'a> {
-    NewMessage {
-        chat,
-        parent,
-        role: Role::User,
-        state: MessageState::Done,
-        text: "",
-        thinks: false,
-        created_at,
-    }
-}
-
-pub(super) fn answer<'a>(
-    chat: ChatId,
-    question: MessageId,
-    thinks: bool,
-    created_at: i64,
-) -> NewMessage<'a> {
-    let parent = Some(question);
-    NewMessage {
-        chat,
-        parent,
-        role: Role::Assistant,
-        state: MessageState::Writing,
-        text: "",
-        thinks,
-        created_at,
     }
 }

@@ -1,35 +1,67 @@
 //! Conversion of a branch's rows into a request to the model.
 
+mod last_cut;
+
+use std::sync::Arc;
+
 use inference::{Conversation, GenerateParams, Role, Turn};
+use jiff::civil::Date;
 use store::{ChatId, LengthWish, MessageId, MessageRow, Progress, StoreError};
 
-use crate::actor::counted::LastCut;
-use crate::actor::presets::Guidance;
-use crate::actor::state::ChatActor;
+pub(crate) use self::last_cut::LastCut;
 use crate::answers::AnswerStart;
 use crate::failure::Failure;
 use crate::fit::TurnRequest;
-use crate::model_host::ModelInfo;
+use crate::model_host::{ModelInfo, PromptCounter};
+use crate::model_slot::ModelSlot;
+use crate::preset::guidance::Guidance;
+use crate::settings::Settings;
+use crate::stores::Stores;
+use crate::summary::SummarySource;
 
-impl ChatActor {
+/// Builds requests to the open model.
+pub(crate) struct TurnBuilder<'a> {
+    pub stores: &'a Stores,
+    pub settings: &'a Settings,
+    pub info: &'a ModelInfo,
+    pub counter: Option<&'a Arc<dyn PromptCounter>>,
+    today: Date,
+}
+
+impl<'a> TurnBuilder<'a> {
+    /// Returns a builder for the open model; `None` if there is none.
+    pub fn new(
+        stores: &'a Stores,
+        settings: &'a Settings,
+        model: &'a ModelSlot,
+        today: Date,
+    ) -> Option<TurnBuilder<'a>> {
+        Some(TurnBuilder {
+            stores,
+            settings,
+            info: model.info()?,
+            counter: model.counter(),
+            today,
+        })
+    }
+
     /// Returns the request for an answer, and the answer's progress so far.
-    pub(super) fn turn(
+    pub fn answer(
         &self,
         chat: ChatId,
         message: MessageId,
         start: AnswerStart,
-        info: &ModelInfo,
     ) -> Result<(TurnRequest, Progress), Failure> {
-        let store = self.stores.of(chat);
-        let mut path = store.messages().path(message)?;
+        let (stores, info) = (self.stores, self.info);
+        let mut path = stores.path(message)?;
         let row = path.pop().ok_or(StoreError::NotFound("message"))?;
-        let mut today = store.chats().get(chat)?.today;
+        let mut today = stores.chat(chat)?.today;
         let mut thinking = row.thinks && info.can_think;
         // A summary begins after an empty thinking block, so that the header stays that of the source chat.
         let mut skips_thinking = false;
         let mut summed_up = 0;
         if let Some(leaf) = path.last().and_then(|question| question.prompt_leaf) {
-            let source = self.summary_source(leaf)?;
+            let source = SummarySource::read(stores, leaf)?;
             skips_thinking = !thinking && source.thinks && info.can_think;
             thinking |= skips_thinking;
             today = source.today;
@@ -62,7 +94,7 @@ impl ChatActor {
             ids.push(row.id);
         }
         let guidance = self.guidance(Some(chat))?;
-        let params = self.params(&guidance, info, thinking && !skips_thinking);
+        let params = self.params(&guidance, thinking && !skips_thinking);
         let thought = row.progress.thinking.as_deref().filter(|_| resume);
         let thought = thought.map_or(0, |thinking| self.count(thinking));
         let request = TurnRequest {
@@ -83,13 +115,13 @@ impl ChatActor {
     }
 
     /// Returns the request as if the shown branch of a chat continued with `text`.
-    pub(super) fn turn_of_draft(
+    pub fn draft(
         &self,
         chat: Option<ChatId>,
         text: &str,
         thinking: bool,
-        info: &ModelInfo,
     ) -> Result<TurnRequest, Failure> {
+        let info = self.info;
         let row = chat.map(|chat| self.stores.chat(chat)).transpose()?;
         let path = row.as_ref().map(|row| self.stores.shown_path(row));
         let mut path = path.transpose()?.unwrap_or_default();
@@ -107,7 +139,7 @@ impl ChatActor {
         let today = row.map(|row| row.today).unwrap_or_default();
         let guidance = self.guidance(chat)?;
         Ok(TurnRequest {
-            params: self.params(&guidance, info, thinking),
+            params: self.params(&guidance, thinking),
             conversation: self.conversation(&today, messages, thinking, guidance),
             ids,
             before: cut.omitted,
@@ -116,7 +148,12 @@ impl ChatActor {
         })
     }
 
-    pub(super) fn conversation(
+    /// Resolves the guidance of a chat, or of the next new one.
+    pub fn guidance(&self, chat: Option<ChatId>) -> Result<Guidance, Failure> {
+        Guidance::of(self.stores, self.settings, chat)
+    }
+
+    pub fn conversation(
         &self,
         today: &str,
         messages: Vec<Turn>,
@@ -127,24 +164,18 @@ impl ChatActor {
             messages,
             instructions: Some(instructions).filter(|text| !text.is_empty()),
             thinking,
-            today: today.parse().unwrap_or_else(|_| self.clock.now().date()),
+            today: today.parse().unwrap_or_else(|_| self.today),
             tools: Vec::new(),
         }
     }
 
-    /// Counts the tokens of a text; 0 without a model.
+    /// Counts the tokens of a text; 0 without a counter.
     fn count(&self, text: &str) -> usize {
-        let counter = self.model.counter();
-        counter.map_or(0, |counter| counter.count(text))
+        self.counter.map_or(0, |counter| counter.count(text))
     }
 
-    pub(super) fn params(
-        &self,
-        guidance: &Guidance,
-        info: &ModelInfo,
-        thinking: bool,
-    ) -> GenerateParams {
-        let settings = &self.settings;
+    pub fn params(&self, guidance: &Guidance, thinking: bool) -> GenerateParams {
+        let (settings, info) = (self.settings, self.info);
         GenerateParams {
             sampling: guidance.sampling.over(info.sampling.of(thinking)),
             max_tokens: settings.max_tokens.map(|tokens| tokens as usize),
@@ -181,7 +212,7 @@ fn history(
 }
 
 /// Appends the requested length of the answer to a question.
-pub(super) fn asking_for(length: Option<LengthWish>, question: Turn) -> Turn {
+pub(crate) fn asking_for(length: Option<LengthWish>, question: Turn) -> Turn {
     match length {
         Some(length) => Turn {
             text: format!("{}\n\n{}", question.text, in_words(length)),
@@ -203,7 +234,7 @@ fn in_words(length: LengthWish) -> &'static str {
 
 /// Returns a message for the prompt. Without thinking mode, earlier thinking is left out: the template would put an
 /// empty block beside it.
-pub(super) fn history_turn(row: &MessageRow, thinking: bool, model: &str) -> Turn {
+pub(crate) fn history_turn(row: &MessageRow, thinking: bool, model: &str) -> Turn {
     let progress = &row.progress;
     let stripped = !thinking && progress.thinking.is_some();
     let same_model = progress.model.as_deref() == Some(model);

@@ -1,0 +1,187 @@
+//! Requests for the usage of the context. Of a branch that was counted before, only later messages are read.
+
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Instant;
+
+use inference::Turn;
+use store::{ChatId, MessageId, MessageRow};
+
+use crate::answers::Answers;
+use crate::context::ContextUsage;
+use crate::counting::{CountRequest, CountedPlace};
+use crate::failure::Failure;
+use crate::fit::Limits;
+use crate::model_host::ModelInfo;
+use crate::stores::Stores;
+use crate::summary::SummarySource;
+use crate::turn::{LastCut, TurnBuilder, asking_for, history_turn};
+
+/// Receives `None` if messages are missing: all must then be counted again.
+pub(crate) type CountReply = Receiver<Result<Option<ContextUsage>, Failure>>;
+
+/// Requests counts of the context from the counting thread, which holds the messages of a branch.
+pub(crate) struct ContextCounter {
+    requests: Sender<CountRequest>,
+    /// The branch that the thread holds.
+    counted: Option<CountedBranch>,
+}
+
+/// Messages of a branch that the counting thread holds.
+struct CountedBranch {
+    place: CountedPlace,
+    /// Message before the last one, which may grow.
+    up_to: Option<MessageId>,
+    /// Cut of the answers up to there.
+    cut: LastCut,
+}
+
+/// The next message of a chat, or of a new one.
+pub(crate) struct NextMessage<'a> {
+    pub chat: Option<ChatId>,
+    pub draft: &'a str,
+    /// Tokens of attached texts.
+    pub pasted: u32,
+    pub thinking: bool,
+}
+
+impl ContextCounter {
+    pub fn new(requests: Sender<CountRequest>) -> ContextCounter {
+        ContextCounter {
+            requests,
+            counted: None,
+        }
+    }
+
+    /// Has all messages counted again: some have changed.
+    pub fn forget(&mut self) {
+        self.counted = None;
+    }
+
+    /// Requests a count of the next prompt of a chat; `None` if nothing counts.
+    pub fn count(
+        &mut self,
+        turns: &TurnBuilder<'_>,
+        answers: &Answers,
+        next: &NextMessage<'_>,
+    ) -> Result<Option<CountReply>, Failure> {
+        let NextMessage { chat, thinking, .. } = *next;
+        let TurnBuilder { stores, info, .. } = *turns;
+        let Some(counter) = turns.counter.cloned() else {
+            return Ok(None);
+        };
+        let row = chat.map(|chat| stores.chat(chat));
+        let row = row.transpose()?;
+        let leaf = row
+            .as_ref()
+            .and_then(|row| answers.unsaved.leaf(row.id).or(row.leaf));
+        let summary = leaf.and_then(|leaf| summary_under_way(stores, answers, leaf));
+        let thinking = summary.as_ref().map_or(thinking, |of| of.thinks) && info.can_think;
+        let place = CountedPlace {
+            chat,
+            model: info.fingerprint.clone(),
+            thinking,
+        };
+        let before = self.counted.take();
+        let before = before.filter(|it| it.place == place && summary.is_none());
+        let mut path = match leaf {
+            Some(leaf) => {
+                let known = before.as_ref().and_then(|it| it.up_to);
+                stores.messages_with(leaf).path_after(known, leaf)?
+            }
+            None => Vec::new(),
+        };
+        let after = path.first().and_then(|row| row.parent);
+        let mut cut = match before {
+            Some(before) if after.is_some() => before.cut,
+            _ => LastCut::default(),
+        };
+        let (last, others) = path.split_last().unzip();
+        others
+            .unwrap_or_default()
+            .iter()
+            .for_each(|row| cut.pass(row));
+        let up_to = last.and_then(|row| row.parent);
+        let counted = CountedBranch {
+            place: place.clone(),
+            up_to,
+            cut,
+        };
+        let written = last.and_then(|row| answers.buffer(row.id));
+        let written = written.map(|buffer| buffer.tokens);
+        if let Some(last) = last.filter(|_| written != Some(0)) {
+            cut.pass(last);
+        }
+        let is_summary = summary.is_some();
+        let today = match summary {
+            Some(of) => {
+                path.splice(0..0, of.path);
+                of.today
+            }
+            None => row.map(|row| row.today).unwrap_or_default(),
+        };
+        let lengths = path.iter().skip(1).map(|row| row.length).chain([None]);
+        let guidance = turns.guidance(chat)?;
+        let (reply, replied) = channel();
+        let request = CountRequest {
+            counter,
+            place,
+            max_tokens: turns.params(&guidance, thinking).max_tokens,
+            conversation: turns.conversation(&today, Vec::new(), thinking, guidance),
+            limits: Limits::of(info),
+            after,
+            messages: path
+                .iter()
+                .zip(lengths)
+                .map(|(row, length)| {
+                    let turn = counted_turn(answers, row, thinking, info);
+                    (row.id, turn.map(|turn| asking_for(length, turn)))
+                })
+                .collect(),
+            before: cut.omitted,
+            whole: cut.whole,
+            written: written.filter(|tokens| *tokens > 0),
+            draft: next
+                .draft
+                .trim_start_matches(['\n', '\r'])
+                .trim_end()
+                .to_owned(),
+            pasted: next.pasted as usize,
+            reply,
+        };
+        // After a summary only the summary itself counts.
+        self.counted = (!is_summary).then_some(counted);
+        if self.requests.send(request).is_err() {
+            tracing::error!("the counting thread has ended");
+        }
+        Ok(Some(replied))
+    }
+}
+
+/// Returns the source of the summary that is being written at the end of a branch, if there is one.
+fn summary_under_way(stores: &Stores, answers: &Answers, leaf: MessageId) -> Option<SummarySource> {
+    answers.buffer(leaf)?;
+    let messages = stores.messages_with(leaf);
+    let question = messages.get(leaf).ok()?.parent?;
+    let of = messages.get(question).ok()?.prompt_leaf?;
+    SummarySource::read(stores, of).ok()
+}
+
+/// Returns a message as the next prompt contains it; `None` if it does not.
+fn counted_turn(
+    answers: &Answers,
+    row: &MessageRow,
+    thinking: bool,
+    info: &ModelInfo,
+) -> Option<Turn> {
+    let Some(buffer) = answers.buffer(row.id) else {
+        let says = !row.progress.text.is_empty();
+        return says.then(|| history_turn(row, thinking, &info.fingerprint));
+    };
+    let progress = buffer.flushed(Instant::now());
+    let row = MessageRow {
+        progress,
+        ..row.clone()
+    };
+    let begun = buffer.tokens > 0 || !row.progress.text.is_empty();
+    begun.then(|| history_turn(&row, thinking, &info.fingerprint))
+}
