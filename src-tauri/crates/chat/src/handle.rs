@@ -11,16 +11,18 @@ use store::{
     PresetRecord, QueuedMessage, SearchAnswer, SearchHit, Store, StoreError, WholeChat, WindowRow,
 };
 
-use crate::actor::{self, AtEnd, ChatActor, CopyingChat, Direction, Request, TakenBack};
+use crate::actor::{self, AtEnd, ChatActor, Request, TakenBack};
 use crate::clock::{Clock, SystemClock};
 use crate::context::ContextUsage;
 use crate::context_counter::NextMessage;
+use crate::copies::CopyingChat;
 use crate::failure::{Failure, FailureCode};
 use crate::limits::refuse_too_large_together;
 use crate::model_host::{ModelChoice, ModelHost, PromptCounter};
-use crate::preset::{Preset, PresetContent};
+use crate::preset::{Preset, PresetContent, stored};
 use crate::settings::Settings;
 use crate::timing::Timing;
+use crate::undo_stack::Direction;
 use crate::view::{ChatEvent, ChatSnapshot, ChatSummary, ChatView, Undone};
 
 /// Time limit for an answer that undo stops, and the polling interval.
@@ -193,7 +195,7 @@ impl Chat {
     pub fn fork(&self, message: MessageId) -> Result<ChatView, Failure> {
         let mut fork = self.ask(move |actor| actor.begin_fork(message))?;
         while !fork.is_whole() {
-            fork = self.ask(move |actor| actor.go_on_with_fork(fork))?;
+            fork = self.ask(move |actor| Ok(fork.go_on(&actor.stores)?))?;
         }
         self.ask(move |actor| actor.end_fork(&fork))
     }
@@ -409,7 +411,7 @@ impl Chat {
 
     /// Returns all presets, in the order of their names.
     pub fn presets(&self) -> Result<Vec<Preset>, Failure> {
-        self.ask(|actor| actor.presets())
+        self.ask(|actor| Ok(stored::list(&actor.stores.disk)?))
     }
 
     /// Changes a preset, or adds one. A new one whose name is taken gets a number; an existing preset cannot take

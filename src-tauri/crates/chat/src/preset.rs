@@ -3,6 +3,7 @@
 pub mod file;
 mod foreign;
 pub(crate) mod guidance;
+pub(crate) mod stored;
 
 use serde::{Deserialize, Serialize};
 use std::path::Path;

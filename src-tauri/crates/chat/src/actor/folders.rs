@@ -1,13 +1,13 @@
 //! Folders of chats.
 
-use store::{ChatField, ChatId, FolderId, FolderRow, StoreError};
+use store::{ChatField, ChatId, FolderId};
 
 use crate::actor::order::distinct;
 use crate::actor::state::ChatActor;
 use crate::actor::undo::Revert;
 use crate::failure::Failure;
-use crate::title;
-use crate::view::{ChatEvent, Folder};
+use crate::folders::{self, RemovedFolder};
+use crate::view::ChatEvent;
 
 impl ChatActor {
     /// Creates a folder and moves these chats into it.
@@ -16,7 +16,7 @@ impl ChatActor {
         name: &str,
         chats: &[ChatId],
     ) -> Result<FolderId, Failure> {
-        let name = self.free_name(name, None)?;
+        let name = folders::free_name(&self.stores.disk, name, None)?;
         let folder = self.stores.disk.folders().create(&name, self.now())?;
         self.emit_folders()?;
         let mut revert = Revert::new(move |actor| actor.remove_folder(folder));
@@ -37,7 +37,7 @@ impl ChatActor {
 
     pub(crate) fn rename_folder(&mut self, folder: FolderId, name: &str) -> Result<(), Failure> {
         let before = self.stores.disk.folders().get(folder)?.name;
-        let name = self.free_name(name, Some(folder))?;
+        let name = folders::free_name(&self.stores.disk, name, Some(folder))?;
         let revert = self.set_folder_name(folder, &name)?;
         self.record(format!("renamed the folder “{before}”"), None, revert);
         Ok(())
@@ -72,16 +72,6 @@ impl ChatActor {
         self.emit_folders()
     }
 
-    pub(super) fn folders(&self) -> Result<Vec<Folder>, Failure> {
-        let rows = self.stores.disk.folders().list()?;
-        let folder = |row: FolderRow| Folder {
-            id: row.id,
-            name: row.name,
-            collapsed: row.collapsed,
-        };
-        Ok(rows.into_iter().map(folder).collect())
-    }
-
     fn set_folder_name(&mut self, folder: FolderId, name: &str) -> Result<Revert, Failure> {
         let before = self.stores.disk.folders().get(folder)?.name;
         self.stores.disk.folders().rename(folder, name)?;
@@ -92,10 +82,7 @@ impl ChatActor {
     }
 
     fn set_folder_place(&mut self, folder: FolderId, to: usize) -> Result<Revert, Failure> {
-        let before = self.place_of(folder)?;
-        self.stores
-            .disk
-            .transaction(|store| store.folders().place(folder, to))?;
+        let before = folders::place(&self.stores.disk, folder, to)?;
         self.emit_folders()?;
         Ok(Revert::new(move |actor| {
             actor.set_folder_place(folder, before)
@@ -103,74 +90,22 @@ impl ChatActor {
     }
 
     pub(super) fn remove_folder(&mut self, folder: FolderId) -> Result<Revert, Failure> {
-        let row = self.stores.disk.folders().get(folder)?;
-        let place = self.place_of(folder)?;
-        let chats = self.stores.disk.chats().in_folder(folder)?;
-        self.stores.disk.transaction(|store| {
-            if !chats.is_empty() {
-                let out = chats.iter().map(|chat| (*chat, None)).collect();
-                store.chats().set(ChatField::Folder, &out)?;
-            }
-            store.folders().remove(folder)
-        })?;
-        self.emit_all_changed(&chats)?;
+        let removed = folders::remove(&self.stores.disk, folder)?;
+        self.emit_all_changed(&removed.chats)?;
         self.emit_folders()?;
-        Ok(Revert::new(move |actor| {
-            actor.put_folder_back(&row, place, &chats)
-        }))
+        Ok(Revert::new(move |actor| actor.put_folder_back(&removed)))
     }
 
-    fn put_folder_back(
-        &mut self,
-        row: &FolderRow,
-        place: usize,
-        chats: &[ChatId],
-    ) -> Result<Revert, Failure> {
-        let folder = row.id;
-        self.stores.disk.transaction(|store| {
-            store.folders().put_back(row)?;
-            store.folders().place(folder, place)?;
-            let into = chats.iter().map(|chat| (*chat, Some(folder.0))).collect();
-            match store.chats().set(ChatField::Folder, &into) {
-                // Its chats may be gone by now.
-                Ok(_) | Err(StoreError::NotFound(_)) => Ok(()),
-                Err(error) => Err(error),
-            }
-        })?;
+    fn put_folder_back(&mut self, removed: &RemovedFolder) -> Result<Revert, Failure> {
+        folders::put_back(&self.stores.disk, removed)?;
         self.emit_folders()?;
-        self.emit_all_changed(chats)?;
+        self.emit_all_changed(&removed.chats)?;
+        let folder = removed.row.id;
         Ok(Revert::new(move |actor| actor.remove_folder(folder)))
     }
 
-    fn place_of(&self, folder: FolderId) -> Result<usize, Failure> {
-        let rows = self.stores.disk.folders().list()?;
-        let place = rows.iter().position(|row| row.id == folder);
-        Ok(place.unwrap_or(rows.len()))
-    }
-
-    /// Normalises a name from the user and checks that no other folder has it.
-    fn free_name(&self, name: &str, of: Option<FolderId>) -> Result<String, Failure> {
-        let name = title::of_folder(name)?;
-        let taken =
-            |row: &FolderRow| Some(row.id) != of && row.name.to_lowercase() == name.to_lowercase();
-        match self
-            .stores
-            .disk
-            .folders()
-            .list()?
-            .iter()
-            .find(|row| taken(row))
-        {
-            Some(row) => Err(Failure::other(format!(
-                "There is already a folder “{}”.",
-                row.name
-            ))),
-            None => Ok(name),
-        }
-    }
-
     pub(super) fn emit_folders(&self) -> Result<(), Failure> {
-        let folders = self.folders()?;
+        let folders = folders::list(&self.stores.disk)?;
         self.emit(ChatEvent::FoldersChanged { folders });
         Ok(())
     }

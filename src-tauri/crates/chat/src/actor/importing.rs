@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use store::{FolderRecord, PresetRecord, WholeChat};
 
+use crate::actor::presets::delete_added;
 use crate::actor::state::ChatActor;
 use crate::actor::undo::Revert;
 use crate::failure::{Failure, nothing_imported};
@@ -85,8 +86,7 @@ impl ChatActor {
             also(Revert::new(move |actor| actor.remove_folder(folder)));
         }
         if !presets.is_empty() {
-            let none: Vec<_> = presets.into_iter().map(|preset| (preset, None)).collect();
-            also(Revert::new(move |actor| actor.put_presets(none.clone())));
+            also(delete_added(&presets));
         }
         if let Some((revert, added)) = revert.zip(counts.of_added()) {
             self.record(format!("imported {added}"), None, revert);

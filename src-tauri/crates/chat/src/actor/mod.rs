@@ -1,10 +1,9 @@
 //! The actor: the thread that owns the store and schedules the model.
 
 mod answering;
-mod copying_chat;
+mod copying;
 mod drafting;
 mod folders;
-mod forking;
 mod importing;
 mod models;
 mod order;
@@ -13,10 +12,8 @@ mod presets;
 mod replacing;
 mod saving;
 mod state;
-mod temporary;
 mod tree;
 mod undo;
-mod undo_stack;
 mod verbs;
 
 use std::collections::BTreeSet;
@@ -31,15 +28,13 @@ use std::time::{Duration, Instant};
 use jiff::civil::Date;
 use store::{ChatId, Store};
 
-pub(crate) use self::copying_chat::CopyingChat;
 pub use self::state::AtEnd;
 pub(crate) use self::state::{ChatActor, Request};
 pub(crate) use self::undo::TakenBack;
-pub(crate) use self::undo_stack::Direction;
-use self::undo_stack::UndoStack;
 use crate::answers::Answers;
 use crate::clock::Clock;
 use crate::context_counter::ContextCounter;
+use crate::copies::Copies;
 use crate::counting;
 use crate::daily_copy;
 use crate::failure::{Failure, FailureCode};
@@ -51,6 +46,7 @@ use crate::read_ahead::ReadAhead;
 use crate::settings::Settings;
 use crate::stores::Stores;
 use crate::timing::Timing;
+use crate::undo_stack::UndoStack;
 use crate::upkeep::Upkeep;
 use crate::view::ChatEvent;
 
@@ -74,9 +70,7 @@ pub(crate) fn start(
         stores: Stores::new(store)?,
         undo: UndoStack::default(),
         import: None,
-        unfinished: Arc::default(),
-        being_copied: Vec::new(),
-        copied: None,
+        copies: Copies::default(),
         clock,
         on_event,
         jobs: JobQueue::new(jobs, Arc::clone(&interrupt)),
@@ -222,19 +216,14 @@ impl ChatActor {
         }
         self.upkeep.index(&self.stores.disk);
         // A copy would keep hidden rows that may not stay.
-        if !self.is_copying_chat() && self.upkeep.begin_copy(today) {
+        if !self.copies.any() && self.upkeep.begin_copy(today) {
             self.copy_database(today);
         }
     }
 
     /// Returns whether a purge is safe: it would remove chats that are hidden while they are being written.
     fn may_purge(&self) -> bool {
-        self.import.is_none() && !self.is_copying_chat()
-    }
-
-    /// Returns whether a fork is in progress, or a temporary chat is being copied to the disk.
-    pub(super) fn is_copying_chat(&self) -> bool {
-        Arc::strong_count(&self.unfinished) > 1
+        self.import.is_none() && !self.copies.any()
     }
 
     /// Erases the model thread's caches of purged chats, and of chats with `changed` messages.
@@ -272,7 +261,7 @@ impl ChatActor {
         let idle = if self.answers.busy() {
             Instant::now() + DAY
         } else {
-            let due = self.upkeep.due(self.may_purge(), !self.is_copying_chat());
+            let due = self.upkeep.due(self.may_purge(), !self.copies.any());
             due.fold(Instant::now() + DAY, Instant::min)
         };
         let others = [self.answers.due(), self.unload_due()];

@@ -1,21 +1,18 @@
-//! The verbs of presets, and the guidance of a chat's answers.
+//! The verbs of presets.
 
-use store::{ChatId, ChatPreset, DraftPlace, PresetId, PresetRow, Store, StoreError};
+use store::{ChatId, ChatPreset, PresetId};
 
 use crate::actor::state::ChatActor;
 use crate::actor::undo::Revert;
 use crate::failure::Failure;
-use crate::preset::{MOST, Preset, PresetContent, free_name, guidance, same_name};
+use crate::preset::PresetContent;
+use crate::preset::guidance::chat_preset;
+use crate::preset::stored::{self, PresetRows};
 use crate::settings::validate_instructions;
 use crate::text;
 use crate::view::ChatEvent;
 
 impl ChatActor {
-    pub(crate) fn presets(&self) -> Result<Vec<Preset>, Failure> {
-        let rows = self.stores.disk.presets().list()?;
-        Ok(rows.into_iter().map(Preset::from).collect())
-    }
-
     /// Saves a preset. A new one gets a free name; an existing preset cannot take another's name.
     pub(crate) fn save_preset(
         &mut self,
@@ -26,30 +23,12 @@ impl ChatActor {
         let Some(id) = id else {
             return Ok(self.add_presets(vec![content])?.remove(0));
         };
-        let others = self.presets()?;
-        let before = others
-            .iter()
-            .find(|preset| preset.id == id)
-            .ok_or_else(missing)?;
-        if before.content == content {
+        let Some(before) = stored::changed(&self.stores.disk, id, &content)? else {
             return Ok(id);
-        }
-        let taken = others
-            .iter()
-            .find(|other| other.id != id && same_name(&other.content.name, &content.name));
-        if let Some(other) = taken {
-            return Err(Failure::other(format!(
-                "There is a preset “{}” already. Choose another name.",
-                other.content.name
-            )));
-        }
-        let name = before.content.name.clone();
+        };
+        let label = format!("changed the preset “{}”", before.content.name);
         let revert = self.put_presets(vec![(id, Some(content.row(id)?))])?;
-        self.record_step(
-            format!("preset {}", id.0),
-            format!("changed the preset “{name}”"),
-            revert,
-        );
+        self.record_step(format!("preset {}", id.0), label, revert);
         Ok(id)
     }
 
@@ -58,66 +37,28 @@ impl ChatActor {
         &mut self,
         contents: Vec<PresetContent>,
     ) -> Result<Vec<PresetId>, Failure> {
-        let mut names: Vec<String> = self
-            .presets()?
-            .into_iter()
-            .map(|preset| preset.content.name)
-            .collect();
-        if names.len() + contents.len() > MOST {
-            return Err(Failure::other(format!(
-                "There can be {MOST} presets. Delete some first."
-            )));
-        }
-        let added = self.stores.disk.transaction(|store| {
-            let mut added = Vec::new();
-            for content in contents {
-                let content = content.validated()?;
-                let name = free_name(&content.name, |name| {
-                    names.iter().any(|taken| same_name(taken, name))
-                });
-                names.push(name.clone());
-                let content = PresetContent { name, ..content };
-                added.push(store.presets().add(&content.row(PresetId(0))?)?);
-            }
-            Ok::<_, Failure>(added)
-        })?;
+        let added = stored::add(&self.stores.disk, contents)?;
         let label = match &added[..] {
-            [_] => format!("added the preset “{}”", names.pop().unwrap_or_default()),
+            [(_, name)] => format!("added the preset “{name}”"),
             added => format!("added {} presets", added.len()),
         };
-        let rows: Vec<_> = added.iter().map(|id| (*id, None)).collect();
-        let revert = Revert::new(move |actor| actor.put_presets(rows.clone()));
+        let ids: Vec<PresetId> = added.into_iter().map(|(id, _)| id).collect();
+        let revert = delete_added(&ids);
         self.record(label, None, revert);
         self.emit_presets();
-        Ok(added)
+        Ok(ids)
     }
 
     pub(crate) fn delete_preset(&mut self, id: PresetId) -> Result<(), Failure> {
-        let row = self.stores.disk.presets().get(id)?.ok_or_else(missing)?;
+        let what = format!("the preset “{}”", stored::get(&self.stores.disk, id)?.name);
         let revert = self.put_presets(vec![(id, None)])?;
-        let what = format!("the preset “{}”", row.name);
         self.record(format!("deleted {what}"), None, revert);
         self.undo.set_removed(what);
         Ok(())
     }
 
-    /// Writes presets, or deletes them (`None`). Chats keep the ids, so that a restored preset applies to them again.
-    pub(super) fn put_presets(
-        &mut self,
-        rows: Vec<(PresetId, Option<PresetRow>)>,
-    ) -> Result<Revert, Failure> {
-        let before = self.stores.disk.transaction(|store| {
-            let presets = store.presets();
-            let put = rows.into_iter().map(|(id, row)| {
-                let before = presets.get(id)?;
-                match row {
-                    Some(row) => presets.put(&row)?,
-                    None => presets.delete(id)?,
-                }
-                Ok((id, before))
-            });
-            put.collect::<Result<Vec<_>, StoreError>>()
-        })?;
+    fn put_presets(&mut self, rows: PresetRows) -> Result<Revert, Failure> {
+        let before = stored::put(&self.stores.disk, rows)?;
         self.ahead.forget_last();
         self.emit_presets();
         Ok(Revert::new(move |actor| actor.put_presets(before.clone())))
@@ -130,10 +71,9 @@ impl ChatActor {
         chosen: ChatPreset,
     ) -> Result<(), Failure> {
         validate_instructions(&chosen.instructions)?;
-        let preset = chosen.preset.map(|id| self.stores.disk.presets().get(id));
-        let preset = preset.transpose()?.map(|row| row.ok_or_else(missing));
+        let preset = chosen.preset.map(|id| stored::get(&self.stores.disk, id));
         let preset = preset.transpose()?;
-        let before = self.chat_preset(chat)?;
+        let before = chat_preset(&self.stores, &self.settings, chat)?;
         if before == chosen {
             return Ok(());
         }
@@ -160,10 +100,7 @@ impl ChatActor {
         chat: Option<ChatId>,
         chosen: Option<ChatPreset>,
     ) -> Result<Revert, Failure> {
-        let place = self.stores.draft_place(chat)?;
-        let presets = self.stores.at(place).presets();
-        let before = presets.of(place)?;
-        presets.choose(place, chosen.as_ref())?;
+        let before = stored::choose(&self.stores, chat, chosen.as_ref())?;
         self.ahead.forget_last();
         self.emit_chosen(chat)?;
         Ok(Revert::new(move |actor| {
@@ -177,34 +114,16 @@ impl ChatActor {
         Ok(())
     }
 
-    /// Returns that choice, or the default.
-    pub(super) fn chat_preset(&self, chat: Option<ChatId>) -> Result<ChatPreset, Failure> {
-        guidance::chat_preset(&self.stores, &self.settings, chat)
-    }
-
-    /// Applies the choice for the next new chat to this one, and resets it. Within the transaction that creates the
-    /// chat.
-    pub(super) fn keep_chosen(&self, store: &Store, chat: ChatId) -> Result<(), Failure> {
-        let chosen = self.chat_preset(None)?;
-        let presets = store.presets();
-        if chosen != ChatPreset::default() {
-            presets.choose(DraftPlace::Chat(chat), Some(&chosen))?;
-        }
-        Ok(self
-            .stores
-            .disk
-            .presets()
-            .choose(DraftPlace::NewChat, None)?)
-    }
-
     pub(super) fn emit_presets(&self) {
-        match self.presets() {
+        match stored::list(&self.stores.disk) {
             Ok(presets) => self.emit(ChatEvent::Presets { presets }),
             Err(error) => tracing::warn!(%error, "the presets could not be read"),
         }
     }
 }
 
-fn missing() -> Failure {
-    Failure::other("This preset does not exist any more.")
+/// Reverts the addition of presets.
+pub(super) fn delete_added(ids: &[PresetId]) -> Revert {
+    let rows: PresetRows = ids.iter().map(|id| (*id, None)).collect();
+    Revert::new(move |actor| actor.put_presets(rows.clone()))
 }

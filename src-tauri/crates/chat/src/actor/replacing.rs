@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use store::{Store, StoreError};
 
 use crate::actor::state::ChatActor;
-use crate::actor::undo_stack::UndoStack;
 use crate::answers::unsaved::Unsaved;
 use crate::failure::Failure;
 use crate::read_ahead::ReadAhead;
 use crate::settings::Settings;
+use crate::undo_stack::UndoStack;
 
 impl ChatActor {
     /// Replaces the store's file with the prepared copy, and continues with it. Returns the path to which the former
@@ -64,7 +64,7 @@ impl ChatActor {
         if self.import.is_some() {
             return Err(Failure::other("An import is still running."));
         }
-        if self.is_copying_chat() {
+        if self.copies.any() {
             return Err(Failure::other(
                 "A chat is still being copied. Try again in a moment.",
             ));

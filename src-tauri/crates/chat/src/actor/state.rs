@@ -1,16 +1,14 @@
 //! State of the actor, and its requests.
 
 use std::sync::mpsc::Sender;
-use std::sync::{Arc, Weak};
 
-use store::{ChatId, Store};
+use store::Store;
 
-use crate::actor::copying_chat::CopiedChat;
-use crate::actor::undo_stack::UndoStack;
 use crate::answers::Answers;
 use crate::bin;
 use crate::clock::Clock;
 use crate::context_counter::ContextCounter;
+use crate::copies::Copies;
 use crate::failure::{Failure, FailureCode};
 use crate::importing::Importing;
 use crate::job::{Job, JobQueue, Report};
@@ -20,6 +18,7 @@ use crate::settings::Settings;
 use crate::stores::Stores;
 use crate::timing::Timing;
 use crate::turn::TurnBuilder;
+use crate::undo_stack::UndoStack;
 use crate::upkeep::Upkeep;
 use crate::view::ChatEvent;
 
@@ -39,12 +38,7 @@ pub(crate) struct ChatActor {
     pub(super) undo: UndoStack<ChatActor>,
     /// The import in progress.
     pub(super) import: Option<Importing>,
-    /// Token that is cloned by each fork in progress and each chat that is being copied into the other store.
-    pub(super) unfinished: Arc<()>,
-    /// Chats that are being copied into the other store.
-    pub(super) being_copied: Vec<Weak<ChatId>>,
-    /// Copy for the change that is being undone or redone.
-    pub(super) copied: Option<CopiedChat>,
+    pub(super) copies: Copies,
     pub(super) clock: Box<dyn Clock>,
     pub(super) on_event: Box<dyn Fn(ChatEvent) + Send + Sync>,
     pub(super) jobs: JobQueue,

@@ -111,7 +111,7 @@ impl ChatActor {
 
     pub(crate) fn show_sibling(&mut self, message: MessageId) -> Result<ChatView, Failure> {
         let row = self.stores.message(message)?;
-        self.refuse_if_being_copied(row.chat)?;
+        self.copies.refuse(row.chat)?;
         match self.stores.messages_with(message).show(message) {
             Ok(()) => self.answers.unsaved.forget_leaf(row.chat),
             Err(error) => {

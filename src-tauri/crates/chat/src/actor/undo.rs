@@ -5,10 +5,10 @@
 
 use store::{ChatId, MessageId};
 
-use crate::actor::copying_chat::CopyingChat;
 use crate::actor::state::ChatActor;
-use crate::actor::undo_stack::{self, Change, Direction};
+use crate::copies::CopyingChat;
 use crate::failure::{Failure, FailureCode};
+use crate::undo_stack::{self, Change, Direction};
 use crate::view::Undone;
 
 /// Reverts a change of the chats or the settings.
@@ -80,9 +80,9 @@ impl ChatActor {
         direction: Direction,
         copying: Option<CopyingChat>,
     ) -> Result<TakenBack, Failure> {
-        self.copied = copying.map(CopyingChat::whole);
+        self.copies.set_whole(copying);
         let taken = self.take_back(direction);
-        if self.copied.take().is_some() {
+        if self.copies.set_whole(None) {
             // Another change has become the next one.
             self.upkeep.purge_soon();
         }
@@ -93,8 +93,7 @@ impl ChatActor {
     fn begin_copy_before(&mut self, direction: Direction) -> Result<Option<CopyingChat>, Failure> {
         let next = self.undo.next(direction);
         let copied = next.map_or(Ok(None), |next| next.revert.copied_chat(self))?;
-        let is_made = |chat: &ChatId| self.copied.as_ref().is_some_and(|(of, _)| of == chat);
-        let missing = copied.filter(|chat| !is_made(chat));
+        let missing = copied.filter(|chat| !self.copies.is_whole(*chat));
         missing.map(|chat| self.begin_copying(chat)).transpose()
     }
 
@@ -104,7 +103,7 @@ impl ChatActor {
         if let Some(next) = self.undo.next(direction).filter(|next| next.in_branch)
             && let Some(chat) = next.chat
         {
-            self.refuse_if_being_copied(chat)?;
+            self.copies.refuse(chat)?;
             if let Some(writing) = self.answers.of_chat(chat) {
                 if next.answer != Some(writing) {
                     return Err(Failure::busy());

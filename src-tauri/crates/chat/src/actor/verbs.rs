@@ -12,6 +12,9 @@ use crate::actor::undo::Revert;
 use crate::answers::AnswerStart;
 use crate::branches::message_text;
 use crate::failure::Failure;
+use crate::folders;
+use crate::preset::guidance::chat_preset;
+use crate::preset::stored;
 use crate::view::{ChatEvent, ChatSnapshot, ChatSummary, ChatView};
 use crate::{branches, showing, summary, title};
 
@@ -36,11 +39,11 @@ impl ChatActor {
             first_start: !self.stores.disk.chats().any()?,
             current: current.filter(|id| chats.iter().any(|chat| chat.id == *id)),
             chats,
-            folders: self.folders()?,
+            folders: folders::list(&self.stores.disk)?,
             settings: self.settings.clone(),
             model: self.model.view(),
             new_chat_draft: self.stores.disk.drafts().get(DraftPlace::NewChat)?,
-            presets: self.presets()?,
+            presets: stored::list(&self.stores.disk)?,
             new_chat_preset: self.stores.chosen_preset(None)?,
         })
     }
@@ -126,7 +129,9 @@ impl ChatActor {
                         at,
                     )?;
                     store.settings().set(CURRENT, &chat.0.into())?;
-                    self.keep_chosen(store, chat)?;
+                    let chosen = chat_preset(&self.stores, &self.settings, None)?;
+                    stored::begin_with(store, chat, &chosen)?;
+                    store.presets().choose(DraftPlace::NewChat, None)?;
                     (DraftPlace::NewChat, chat, None)
                 }
             };
@@ -219,7 +224,7 @@ impl ChatActor {
         match self.answers.of_chat(chat) {
             Some(_) => Err(Failure::busy()),
             None => {
-                self.refuse_if_being_copied(chat)?;
+                self.copies.refuse(chat)?;
                 self.refuse_if_unsaved(chat)
             }
         }

@@ -1,22 +1,35 @@
-//! Temporary chats: in memory only, until the user keeps one.
+//! Copies of chats: forks, and temporary chats, which are in memory only until the user keeps one.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Weak};
-use std::time::Duration;
 
-use store::{ChatField, ChatId, ChatPreset, DraftPlace, Store, StoreError, WholeChat};
+use store::{ChatField, ChatId, DraftPlace, MessageId, StoreError, WholeChat};
 
-use crate::actor::copying_chat::CopyingChat;
 use crate::actor::state::ChatActor;
 use crate::actor::undo::Revert;
+use crate::copies::CopyingChat;
+use crate::copies::fork::Fork;
 use crate::failure::Failure;
 use crate::job::Job;
+use crate::preset::guidance::chat_preset;
+use crate::preset::stored;
 use crate::view::{ChatEvent, ChatSummary, ChatView};
 
-/// Time limit of a part of a copy, during which others wait.
-const PART: Duration = Duration::from_millis(30);
-
 impl ChatActor {
+    pub(crate) fn begin_fork(&mut self, message: MessageId) -> Result<Fork, Failure> {
+        let source = self.stores.message(message)?.chat;
+        self.refuse_change(source)?;
+        self.copies.begin_fork(&self.stores, message, self.now())
+    }
+
+    pub(crate) fn end_fork(&mut self, fork: &Fork) -> Result<ChatView, Failure> {
+        fork.publish(&self.stores)?;
+        let (chat, source) = (fork.chat, fork.source);
+        self.emit_changed(chat)?;
+        let revert = Revert::new(move |actor| actor.take_derived(chat, source));
+        self.record(format!("made a new chat of “{}”", fork.title), chat, revert);
+        self.view(chat, None)
+    }
+
     /// Creates an empty temporary chat. Its draft is in memory, too.
     pub(crate) fn new_temporary_chat(&mut self) -> Result<ChatView, Failure> {
         let chats = self.stores.temporary.chats();
@@ -35,13 +48,11 @@ impl ChatActor {
 
     /// Creates its row with the defaults of a new chat.
     fn create_temporary(&self, today: &str) -> Result<ChatId, Failure> {
-        let (at, chosen) = (self.now(), self.chat_preset(None)?);
+        let at = self.now();
+        let chosen = chat_preset(&self.stores, &self.settings, None)?;
         self.stores.temporary.transaction(|store| {
             let chat = store.chats().create("", today, at)?;
-            if chosen != ChatPreset::default() {
-                let place = DraftPlace::Chat(chat);
-                store.presets().choose(place, Some(&chosen))?;
-            }
+            stored::begin_with(store, chat, &chosen)?;
             Ok(chat)
         })
     }
@@ -60,58 +71,37 @@ impl ChatActor {
     /// Begins to copy a chat into the other store.
     pub(super) fn begin_copying(&mut self, chat: ChatId) -> Result<CopyingChat, Failure> {
         self.refuse_change(chat)?;
-        let (from, to) = self.stores.copying(chat);
-        let copy = from.begin_copy(chat, to)?;
-        let chat = Arc::new(chat);
-        self.being_copied.retain(|chat| chat.strong_count() > 0);
-        self.being_copied.push(Arc::downgrade(&chat));
-        Ok(CopyingChat::begin(chat, copy, Arc::clone(&self.unfinished)))
+        Ok(self.copies.begin(&self.stores, chat)?)
     }
 
     /// Copies the next part. After a failure nothing of the copy stays.
     pub(crate) fn go_on_copying(&mut self, copying: CopyingChat) -> Result<CopyingChat, Failure> {
-        self.or_purge(copying.chat(), |from, to| copying.go_on(from, to, PART))
+        let copied = copying.go_on(&self.stores);
+        self.or_purge(copied)
     }
 
     pub(crate) fn end_keep(&mut self, copying: CopyingChat) -> Result<ChatSummary, Failure> {
-        let (chat, copy) = copying.whole();
-        let kept = self.or_purge(chat, |from, to| copy.finish(from, to))?;
+        let chat = copying.chat();
+        let kept = copying.finish(&self.stores);
+        let kept = self.or_purge(kept)?;
         let revert = self.go_on_as(chat, kept)?;
         let row = self.stores.chat(kept)?;
         self.record_in_branch(format!("kept “{}”", row.title), kept, None, revert);
         Ok(self.summary(row))
     }
 
-    /// Fails while the chat is being copied.
-    pub(super) fn refuse_if_being_copied(&self, chat: ChatId) -> Result<(), Failure> {
-        let mut copied = self.being_copied.iter().filter_map(Weak::upgrade);
-        if copied.any(|copied| *copied == chat) {
-            return Err(Failure::other(
-                "This chat is still being copied. Try again in a moment.",
-            ));
-        }
-        Ok(())
-    }
-
-    /// Writes a copy of a chat. After a failure the hidden rows are purged at once.
-    fn or_purge<T>(
-        &mut self,
-        chat: ChatId,
-        write: impl FnOnce(&Store, &Store) -> Result<T, StoreError>,
-    ) -> Result<T, Failure> {
-        let (from, to) = self.stores.copying(chat);
-        let written = write(from, to);
-        if written.is_err() {
+    /// Passes on the result of a copy. After a failure the hidden rows are purged at once.
+    fn or_purge<T>(&mut self, copied: Result<T, StoreError>) -> Result<T, Failure> {
+        if copied.is_err() {
             self.upkeep.purge_soon();
         }
-        Ok(written?)
+        Ok(copied?)
     }
 
     /// Publishes the copy that was made of a chat for undo or redo.
     fn finish_copy(&mut self, chat: ChatId) -> Result<ChatId, Failure> {
-        let copied = self.copied.take_if(|(of, _)| *of == chat);
-        let (_, copy) = copied.ok_or(StoreError::NotFound("copy"))?;
-        self.or_purge(chat, |from, to| copy.finish(from, to))
+        let copied = self.copies.publish(&self.stores, chat);
+        self.or_purge(copied)
     }
 
     fn move_to_disk(&mut self, chat: ChatId) -> Result<Revert, Failure> {

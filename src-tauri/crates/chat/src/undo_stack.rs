@@ -19,7 +19,7 @@ const STEPS_WITHIN: Duration = Duration::from_secs(3);
 pub(crate) struct Reversal<A> {
     act: Arc<Reverting<A>>,
     /// Chat to show after the call that returned this; `None`: that of the change.
-    pub(super) shows: Option<ChatId>,
+    pub shows: Option<ChatId>,
     /// Chat that must be copied into the other store first.
     copies: Option<Arc<CopiedBefore<A>>>,
 }
@@ -28,7 +28,7 @@ type CopiedBefore<A> = dyn Fn(&A) -> Result<Option<ChatId>, Failure> + Send + Sy
 type Reverting<A> = dyn Fn(&mut A) -> Result<Reversal<A>, Failure> + Send + Sync;
 
 impl<A: 'static> Reversal<A> {
-    pub(super) fn new(
+    pub fn new(
         act: impl Fn(&mut A) -> Result<Reversal<A>, Failure> + Send + Sync + 'static,
     ) -> Reversal<A> {
         Reversal {
@@ -39,7 +39,7 @@ impl<A: 'static> Reversal<A> {
     }
 
     /// Returns this with a chat that may have to be copied into the other store first.
-    pub(super) fn copying(
+    pub fn copying(
         self,
         chat: impl Fn(&A) -> Result<Option<ChatId>, Failure> + Send + Sync + 'static,
     ) -> Reversal<A> {
@@ -50,12 +50,12 @@ impl<A: 'static> Reversal<A> {
     }
 
     /// Returns the chat that must be copied before this runs; `None` if there is none.
-    pub(super) fn copied_chat(&self, of: &A) -> Result<Option<ChatId>, Failure> {
+    pub fn copied_chat(&self, of: &A) -> Result<Option<ChatId>, Failure> {
         self.copies.as_ref().map_or(Ok(None), |copies| copies(of))
     }
 
     /// Returns this with another chat to show than that of the change.
-    pub(super) fn showing(self, chat: ChatId) -> Reversal<A> {
+    pub fn showing(self, chat: ChatId) -> Reversal<A> {
         Reversal {
             shows: Some(chat),
             ..self
@@ -63,7 +63,7 @@ impl<A: 'static> Reversal<A> {
     }
 
     /// Combines two changes into one that reverts both or none, the second first.
-    pub(super) fn both(first: Reversal<A>, second: Reversal<A>) -> Reversal<A> {
+    pub fn both(first: Reversal<A>, second: Reversal<A>) -> Reversal<A> {
         Reversal::new(move |to| {
             let again = second.run(to)?;
             match first.run(to) {
@@ -77,31 +77,31 @@ impl<A: 'static> Reversal<A> {
     }
 
     /// Reverts the change, and returns how to make it again.
-    pub(super) fn run(&self, to: &mut A) -> Result<Reversal<A>, Failure> {
+    pub fn run(&self, to: &mut A) -> Result<Reversal<A>, Failure> {
         (self.act)(to)
     }
 }
 
 pub(crate) struct Change<A> {
     /// Label after "Undone:", such as `deleted “Title”`.
-    pub(super) label: String,
+    pub label: String,
     /// Removed item, such as `“Title”`, which undo restores.
-    pub(super) removed: Option<String>,
+    pub removed: Option<String>,
     /// The chat that it concerns.
-    pub(super) chat: Option<ChatId>,
+    pub chat: Option<ChatId>,
     /// True if it concerns the chat that the next first message begins.
-    pub(super) of_new_chat: bool,
+    pub of_new_chat: bool,
     /// True for a change of the chat's messages, which waits for their answer to end.
-    pub(super) in_branch: bool,
+    pub in_branch: bool,
     /// Answer that it starts.
-    pub(super) answer: Option<MessageId>,
-    pub(super) revert: Reversal<A>,
+    pub answer: Option<MessageId>,
+    pub revert: Reversal<A>,
     /// Name of a change in small steps, and the time of the last one.
-    pub(super) step: Option<(String, Instant)>,
+    pub step: Option<(String, Instant)>,
 }
 
 impl<A> Change<A> {
-    pub(super) fn new(label: String, chat: Option<ChatId>, revert: Reversal<A>) -> Change<A> {
+    pub fn new(label: String, chat: Option<ChatId>, revert: Reversal<A>) -> Change<A> {
         Change {
             label,
             removed: None,
@@ -122,7 +122,7 @@ pub(crate) enum Direction {
 }
 
 impl Direction {
-    pub(super) fn back(self) -> Direction {
+    pub fn back(self) -> Direction {
         match self {
             Direction::Undo => Direction::Redo,
             Direction::Redo => Direction::Undo,
@@ -147,7 +147,7 @@ impl<A> Default for UndoStack<A> {
 
 impl<A> UndoStack<A> {
     /// Records a change that was made just now. Changes that were undone can no longer be redone.
-    pub(super) fn record(&mut self, change: Change<A>) {
+    pub fn record(&mut self, change: Change<A>) {
         self.undone.clear();
         self.done.push(change);
         if self.done.len() > MOST {
@@ -157,7 +157,7 @@ impl<A> UndoStack<A> {
 
     /// Like [`record`](Self::record), for one small step of several: a step with the same `step` soon after the last is
     /// undone with it.
-    pub(super) fn record_step(&mut self, step: String, change: Change<A>) {
+    pub fn record_step(&mut self, step: String, change: Change<A>) {
         let now = Instant::now();
         let last = self.done.last_mut().filter(|_| self.undone.is_empty());
         if let Some((same, at)) = last.and_then(|last| last.step.as_mut())
@@ -174,27 +174,27 @@ impl<A> UndoStack<A> {
     }
 
     /// Sets the removed item of the change that was recorded last.
-    pub(super) fn set_removed(&mut self, what: String) {
+    pub fn set_removed(&mut self, what: String) {
         if let Some(last) = self.done.last_mut() {
             last.removed = Some(what);
         }
     }
 
     /// Returns the next change in this direction.
-    pub(super) fn next(&self, direction: Direction) -> Option<&Change<A>> {
+    pub fn next(&self, direction: Direction) -> Option<&Change<A>> {
         match direction {
             Direction::Undo => self.done.last(),
             Direction::Redo => self.undone.last(),
         }
     }
 
-    pub(super) fn take(&mut self, direction: Direction) -> Option<Change<A>> {
+    pub fn take(&mut self, direction: Direction) -> Option<Change<A>> {
         self.stack(direction).pop()
     }
 
     /// Puts back the change that [`take`](Self::take) returned: for the other direction after it was reverted, or for a
     /// retry.
-    pub(super) fn put(&mut self, direction: Direction, change: Change<A>) {
+    pub fn put(&mut self, direction: Direction, change: Change<A>) {
         let change = Change {
             step: None,
             ..change
@@ -210,17 +210,118 @@ impl<A> UndoStack<A> {
     }
 
     /// Drops the changes to chats that were purged.
-    pub(super) fn forget(&mut self, chats: &[ChatId]) {
+    pub fn forget(&mut self, chats: &[ChatId]) {
         self.retain(|change| change.chat.is_none_or(|chat| !chats.contains(&chat)));
     }
 
     /// Drops the changes to the new chat, which has begun.
-    pub(super) fn forget_new_chat(&mut self) {
+    pub fn forget_new_chat(&mut self) {
         self.retain(|change| !change.of_new_chat);
     }
 
     fn retain(&mut self, stays: impl Fn(&Change<A>) -> bool) {
         self.done.retain(&stays);
         self.undone.retain(&stays);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Appends a number to a list, or fails below 0.
+    fn push(number: i32) -> Reversal<Vec<i32>> {
+        Reversal::new(move |list: &mut Vec<i32>| {
+            if number < 0 {
+                return Err(Failure::other("below 0"));
+            }
+            list.push(number);
+            Ok(pop())
+        })
+    }
+
+    fn pop() -> Reversal<Vec<i32>> {
+        Reversal::new(|list: &mut Vec<i32>| {
+            let number = list.pop().ok_or_else(|| Failure::other("empty"))?;
+            Ok(push(number))
+        })
+    }
+
+    fn change(label: &str, chat: i64) -> Change<Vec<i32>> {
+        Change::new(label.to_owned(), Some(ChatId(chat)), pop())
+    }
+
+    fn labels(stack: &UndoStack<Vec<i32>>) -> Vec<&str> {
+        stack.done.iter().map(|change| &*change.label).collect()
+    }
+
+    /// Reverts the next change, as the actor does.
+    fn take_back(
+        stack: &mut UndoStack<Vec<i32>>,
+        direction: Direction,
+        list: &mut Vec<i32>,
+    ) -> Result<(), Failure> {
+        let change = stack.take(direction).expect("a change");
+        let revert = change.revert.run(list)?;
+        stack.put(direction.back(), Change { revert, ..change });
+        Ok(())
+    }
+
+    #[test]
+    fn a_change_is_undone_and_made_again_until_another_is_made() -> Result<(), Failure> {
+        let (mut stack, mut list) = (UndoStack::default(), vec![1, 2]);
+        stack.record(change("one", 1));
+        stack.record(change("two", 1));
+        take_back(&mut stack, Direction::Undo, &mut list)?;
+        assert_eq!((labels(&stack), &*list), (vec!["one"], &[1][..]));
+        take_back(&mut stack, Direction::Redo, &mut list)?;
+        assert_eq!((labels(&stack), &*list), (vec!["one", "two"], &[1, 2][..]));
+        take_back(&mut stack, Direction::Undo, &mut list)?;
+        stack.record(change("three", 1));
+        assert!(stack.next(Direction::Redo).is_none());
+        assert_eq!(labels(&stack), ["one", "three"]);
+        Ok(())
+    }
+
+    #[test]
+    fn two_changes_are_reverted_both_or_none() -> Result<(), Failure> {
+        let mut list = vec![1, 2];
+        assert!(Reversal::both(push(-1), pop()).run(&mut list).is_err());
+        assert_eq!(list, [1, 2], "the second is made again");
+        let again = Reversal::both(push(3), pop()).run(&mut list)?;
+        assert_eq!(list, [1, 3]);
+        again.run(&mut list)?;
+        assert_eq!(list, [1, 2]);
+        Ok(())
+    }
+
+    #[test]
+    fn small_steps_are_one_change_until_it_is_undone() -> Result<(), Failure> {
+        let (mut stack, mut list) = (UndoStack::default(), vec![1]);
+        for step in ["zoom", "zoom", "theme", "zoom"] {
+            stack.record_step(step.to_owned(), change(step, 1));
+        }
+        assert_eq!(labels(&stack), ["zoom", "theme", "zoom"]);
+        take_back(&mut stack, Direction::Undo, &mut list)?;
+        take_back(&mut stack, Direction::Redo, &mut list)?;
+        stack.record_step("zoom".to_owned(), change("zoom", 1));
+        assert_eq!(labels(&stack).len(), 4);
+        Ok(())
+    }
+
+    #[test]
+    fn changes_of_purged_chats_are_dropped() {
+        let mut stack = UndoStack::default();
+        for chat in [1, 2] {
+            stack.record(change("it", chat));
+        }
+        stack.record(Change {
+            of_new_chat: true,
+            ..Change::new("new".to_owned(), None, pop())
+        });
+        stack.forget(&[ChatId(1)]);
+        assert_eq!(labels(&stack), ["it", "new"]);
+        stack.forget_new_chat();
+        assert_eq!(labels(&stack), ["it"]);
     }
 }
