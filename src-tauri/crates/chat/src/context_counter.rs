@@ -185,3 +185,78 @@ fn counted_turn(
     let begun = buffer.tokens > 0 || !row.progress.text.is_empty();
     begun.then(|| history_turn(&row, thinking, &info.fingerprint))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use inference::{Conversation, EncodedMessage, PromptFrame};
+    use jiff::civil::date;
+    use store::Store;
+
+    use super::*;
+    use crate::branches;
+    use crate::model_host::PromptCounter;
+    use crate::model_slot::tests::info;
+    use crate::settings::Settings;
+    use crate::stores::tests::add_answer;
+
+    /// A counter that the counting thread alone would use.
+    struct Unused;
+
+    impl PromptCounter for Unused {
+        fn frame(&self, _: &Conversation) -> Result<PromptFrame, Failure> {
+            Err(Failure::other("nothing is counted"))
+        }
+        fn message(&self, _: &PromptFrame, _: &Turn) -> EncodedMessage {
+            EncodedMessage::default()
+        }
+        fn count(&self, _: &str) -> usize {
+            0
+        }
+        fn cached(&self, _: &[u32]) -> usize {
+            0
+        }
+    }
+
+    #[test]
+    fn messages_that_were_counted_are_not_read_again() -> Result<(), Failure> {
+        let stores = Stores::new(Store::in_memory()?)?;
+        let answers = Answers::new(Duration::ZERO);
+        let (settings, info) = (Settings::default(), info("a"));
+        let unused: Arc<dyn PromptCounter> = Arc::new(Unused);
+        let turns = TurnBuilder {
+            stores: &stores,
+            settings: &settings,
+            info: &info,
+            counter: Some(&unused),
+            today: date(2026, 3, 5),
+        };
+        let (chat, answer) = add_answer(&stores.disk)?;
+        let (requests, counted) = channel();
+        let mut counter = ContextCounter::new(requests);
+        let mut count = |counter: &mut ContextCounter, thinking| {
+            let next = NextMessage {
+                chat: Some(chat),
+                draft: " And when?",
+                pasted: 0,
+                thinking,
+            };
+            counter.count(&turns, &answers, &next)?;
+            let request = counted.recv().expect("a request");
+            assert_eq!(request.draft, " And when?");
+            Ok::<_, Failure>((request.after, request.messages.len()))
+        };
+        let asked = stores.message(answer)?.parent;
+        assert_eq!(count(&mut counter, true)?, (None, 2));
+        // The last message may grow.
+        assert_eq!(count(&mut counter, true)?, (asked, 1));
+        branches::add_question(&stores.disk, chat, Some(answer), "And?", true, 9)?;
+        assert_eq!(count(&mut counter, true)?, (asked, 3));
+        assert_eq!(count(&mut counter, false)?, (None, 4), "in another mode");
+        counter.forget();
+        assert_eq!(count(&mut counter, false)?, (None, 4));
+        Ok(())
+    }
+}

@@ -31,6 +31,13 @@ const STOP_PAUSE: Duration = Duration::from_millis(10);
 /// Polling interval while waiting until the store can be left.
 const FREE_PAUSE: Duration = Duration::from_millis(100);
 
+/// Maximum chats that a search lists.
+const FOUND_CHATS: u32 = 300;
+/// Maximum messages of one chat that a search lists.
+const FOUND_IN_CHAT: u32 = 500;
+/// Maximum deleted messages that are listed, the last deleted first.
+const LISTED: u32 = 200;
+
 /// Every verb of a window. Clones share the same actor.
 ///
 /// Each verb waits for the actor, which answers without waiting for the model. Later results come as [`ChatEvent`]s.
@@ -183,7 +190,7 @@ impl Chat {
 
     /// Returns the deleted messages that can be restored, the last deleted first.
     pub fn deleted_messages(&self) -> Result<Vec<DeletedMessage>, Failure> {
-        self.ask(|actor| actor.deleted_messages())
+        self.ask(|actor| Ok(actor.stores.disk.messages().deleted(LISTED)?))
     }
 
     /// Restores a deleted message with its descendants, and shows it. Returns the label for undo.
@@ -203,7 +210,10 @@ impl Chat {
     /// Ends the thinking of a chat's answer, so that the answer itself begins. It is no error if nothing is being
     /// thought.
     pub fn answer_now(&self, chat: ChatId) -> Result<(), Failure> {
-        self.ask(move |actor| actor.answer_now(chat))
+        self.ask(move |actor| {
+            actor.answers.answer_now(chat);
+            Ok(())
+        })
     }
 
     /// Stops the answer of a chat, whatever its stage. Text that was written stays. It is no error if there is nothing
@@ -323,7 +333,7 @@ impl Chat {
     /// Searches titles, texts and thinking. Returns chats, each with a few of its messages.
     pub fn search(&self, query: impl Into<String>) -> Result<SearchAnswer, Failure> {
         let query: String = query.into();
-        self.ask(move |actor| actor.search(&query))
+        self.ask(move |actor| Ok(actor.stores.disk.search().find(&query, FOUND_CHATS)?))
     }
 
     /// Finds the messages of a chat that [`Chat::search`] counts.
@@ -333,7 +343,10 @@ impl Chat {
         chat: ChatId,
     ) -> Result<Vec<SearchHit>, Failure> {
         let query: String = query.into();
-        self.ask(move |actor| actor.search_chat(&query, chat))
+        self.ask(move |actor| {
+            let search = actor.stores.disk.search();
+            Ok(search.find_in_chat(&query, chat, FOUND_IN_CHAT)?)
+        })
     }
 
     /// Returns the tokens that the next prompt of a chat, or of a new one, would take of the context, with `draft` and
@@ -380,7 +393,7 @@ impl Chat {
     /// Counts the tokens of each text on the caller's thread; `None` if no model is open.
     pub fn count_tokens(&self, texts: &[String]) -> Result<Option<Vec<u32>>, Failure> {
         refuse_too_large_together(texts.iter().map(String::len))?;
-        let counter = self.ask(|actor| Ok(actor.prompt_counter()))?;
+        let counter = self.ask(|actor| Ok(actor.model.counter().cloned()))?;
         let count = |text: &String, counter: &dyn PromptCounter| {
             u32::try_from(counter.count(text)).unwrap_or(u32::MAX)
         };
@@ -466,13 +479,13 @@ impl Chat {
     /// Returns the saved position of the window with this label.
     pub fn window(&self, label: impl Into<String>) -> Result<Option<WindowRow>, Failure> {
         let label: String = label.into();
-        self.ask(move |actor| actor.window(&label))
+        self.ask(move |actor| Ok(actor.stores.disk.windows().get(&label)?))
     }
 
     /// Saves the position of the window with this label.
     pub fn save_window(&self, label: impl Into<String>, window: WindowRow) -> Result<(), Failure> {
         let label: String = label.into();
-        self.ask(move |actor| actor.save_window(&label, &window))
+        self.ask(move |actor| Ok(actor.stores.disk.windows().set(&label, &window)?))
     }
 
     /// Returns the title of a chat.

@@ -1,10 +1,15 @@
 //! An import in parts that are handed to the actor, so that others are served.
 
+use std::time::Duration;
+
 use store::{FolderRecord, PresetRecord, WholeChat};
 
-use crate::failure::Failure;
+use crate::failure::{Failure, nothing_imported};
 use crate::handle::Chat;
 use crate::importing::ImportCounts;
+
+/// Time limit of a write, which blocks the actor.
+const WRITING: Duration = Duration::from_millis(30);
 
 /// An import in progress. Its chats appear together: if it is dropped before [`RunningImport::finish`], it leaves
 /// nothing.
@@ -25,7 +30,11 @@ impl RunningImport {
 
     /// Adds a chat. Occupies the actor for short times only, so that it serves others in between.
     pub fn add(&mut self, whole: WholeChat) -> Result<(), Failure> {
-        if self.chat.ask(move |actor| actor.import_chat(whole))? {
+        let is_enough = self.chat.ask(move |actor| {
+            let (import, store) = actor.import()?;
+            import.add(store, whole).map_err(nothing_imported)
+        });
+        if is_enough? {
             self.write()?;
         }
         Ok(())
@@ -33,12 +42,18 @@ impl RunningImport {
 
     /// Adds a folder, unless there is one of its name.
     pub fn add_folder(&mut self, folder: FolderRecord) -> Result<(), Failure> {
-        self.chat.ask(move |actor| actor.import_folder(folder))
+        self.chat.ask(move |actor| {
+            actor.import()?.0.add_folder(folder);
+            Ok(())
+        })
     }
 
     /// Adds a preset, unless there is an equal one.
     pub fn add_preset(&mut self, preset: PresetRecord) -> Result<(), Failure> {
-        self.chat.ask(move |actor| actor.import_preset(preset))
+        self.chat.ask(move |actor| {
+            actor.import()?.0.add_preset(preset);
+            Ok(())
+        })
     }
 
     /// Publishes all chats. One undo moves all of them to the bin.
@@ -50,7 +65,10 @@ impl RunningImport {
     }
 
     fn write(&self) -> Result<(), Failure> {
-        while !self.chat.ask(|actor| actor.write_import())? {}
+        while !self.chat.ask(|actor| {
+            let (import, store) = actor.import()?;
+            import.write(store, WRITING).map_err(nothing_imported)
+        })? {}
         Ok(())
     }
 }

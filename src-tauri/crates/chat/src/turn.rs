@@ -25,7 +25,7 @@ pub(crate) struct TurnBuilder<'a> {
     pub settings: &'a Settings,
     pub info: &'a ModelInfo,
     pub counter: Option<&'a Arc<dyn PromptCounter>>,
-    today: Date,
+    pub today: Date,
 }
 
 impl<'a> TurnBuilder<'a> {
@@ -249,5 +249,107 @@ pub(crate) fn history_turn(row: &MessageRow, thinking: bool, model: &str) -> Tur
         },
         ids: verbatim.then(|| progress.tokens.clone()),
         open: false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::civil::date;
+    use store::{MessageState, Store};
+
+    use super::*;
+    use crate::branches;
+    use crate::model_slot::tests::info;
+    use crate::stores::tests::add_answer;
+
+    fn builder<'a>(
+        stores: &'a Stores,
+        settings: &'a Settings,
+        info: &'a ModelInfo,
+    ) -> TurnBuilder<'a> {
+        TurnBuilder {
+            stores,
+            settings,
+            info,
+            counter: None,
+            today: date(2026, 3, 6),
+        }
+    }
+
+    /// Ends an answer with text that this model generated.
+    fn write(store: &Store, answer: MessageId, model: &str) -> Result<(), StoreError> {
+        let progress = Progress {
+            text: "In spruces.".to_owned(),
+            thinking: Some("Hm.".to_owned()),
+            tokens: vec![7, 8],
+            model: Some(model.to_owned()),
+            ..Progress::default()
+        };
+        store.messages().journal(answer, &progress)?;
+        store
+            .messages()
+            .end(answer, MessageState::Stopped, None, None)
+    }
+
+    #[test]
+    fn a_draft_follows_what_was_said_in_the_ids_of_the_same_model() -> Result<(), Failure> {
+        let stores = Stores::new(Store::in_memory()?)?;
+        let (settings, info) = (Settings::default(), info("a"));
+        let turns = builder(&stores, &settings, &info);
+        let (chat, answer) = add_answer(&stores.disk)?;
+        let draft = |thinking| turns.draft(Some(chat), "And when?", thinking);
+        // An answer without text is left out.
+        assert_eq!(draft(true)?.conversation.messages.len(), 2);
+        for (model, ids) in [("a", Some(vec![7, 8])), ("b", None)] {
+            write(&stores.disk, answer, model)?;
+            let messages = draft(true)?.conversation.messages;
+            assert_eq!(messages.len(), 3);
+            assert_eq!(messages[1].ids, ids);
+            assert_eq!(messages[1].thinking.as_deref(), Some("Hm."));
+            assert_eq!(messages[2].text, "And when?");
+        }
+        assert_eq!(draft(false)?.conversation.messages[1].thinking, None);
+        assert_eq!(draft(true)?.conversation.today, date(2026, 3, 5));
+        Ok(())
+    }
+
+    #[test]
+    fn a_continued_answer_is_open_and_keeps_its_cut() -> Result<(), Failure> {
+        let stores = Stores::new(Store::in_memory()?)?;
+        let (settings, info) = (Settings::default(), info("a"));
+        let turns = builder(&stores, &settings, &info);
+        let (chat, answer) = add_answer(&stores.disk)?;
+        write(&stores.disk, answer, "a")?;
+        let omitted = store::OmittedRow {
+            messages: 4,
+            kept_from: Some(answer),
+            ..Default::default()
+        };
+        stores.disk.messages().omit(answer, &omitted)?;
+        let (request, progress) = turns.answer(chat, answer, AnswerStart::GoesOn)?;
+        assert!(request.conversation.messages[1].open);
+        assert!(request.params.goes_on);
+        assert_eq!(request.before, omitted);
+        assert_eq!(progress.text, "In spruces.");
+        Ok(())
+    }
+
+    #[test]
+    fn a_wish_for_the_length_follows_its_question() -> Result<(), Failure> {
+        let stores = Stores::new(Store::in_memory()?)?;
+        let (settings, info) = (Settings::default(), info("a"));
+        let turns = builder(&stores, &settings, &info);
+        let (chat, answer) = add_answer(&stores.disk)?;
+        let asked = stores.message(answer)?.parent.expect("a question");
+        let again = branches::add_answer(&stores.disk, chat, asked, false, 9)?;
+        let shorter = LengthWish::Shorter;
+        stores.disk.messages().set_length(again, shorter)?;
+        let asked = |answer| {
+            let (request, _) = turns.answer(chat, answer, AnswerStart::New)?;
+            Ok::<_, Failure>(request.conversation.messages[0].text.clone())
+        };
+        assert!(asked(again)?.ends_with(in_words(shorter)));
+        assert!(!asked(answer)?.ends_with(in_words(shorter)));
+        Ok(())
     }
 }

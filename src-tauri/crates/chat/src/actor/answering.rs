@@ -1,10 +1,10 @@
-//! Answers that are queued, and the one in progress.
+//! The way of an answer: queued, begun, written and saved.
 
 use std::time::{Duration, Instant};
 
 use guide::{Guide, Topic};
 use inference::Part;
-use store::{ChatId, MessageId, MessageState, OmittedRow, Progress};
+use store::{ChatId, MessageId, MessageState, OmittedRow, Progress, StoreError};
 
 use crate::actor::state::{ChatActor, check_if_failed};
 use crate::answer_buffer::AnswerBuffer;
@@ -14,8 +14,8 @@ use crate::failure::{Failure, FailureCode};
 use crate::fit::Truncation;
 use crate::job::{GeneratedAnswer, Job};
 use crate::reading::Reading;
-use crate::titling;
-use crate::view::{ChatEvent, ChatView, Stage};
+use crate::view::{ChatEvent, ChatView, Message, Stage};
+use crate::{showing, titling};
 
 /// Least words of a later question of a chat that the guide answers: a shorter one, such as "shorter", may refer to what
 /// was said before.
@@ -59,16 +59,13 @@ impl ChatActor {
                 self.settle(guide_answer(&waiting, topic));
                 continue;
             }
-            let begun = self.begin(&waiting);
-            match begun {
-                Ok(()) => return,
-                Err(failure) => {
-                    self.settle(AnswerEnd {
-                        failure: Some(failure),
-                        ..AnswerEnd::unwritten(waiting.chat, waiting.message, MessageState::Failed)
-                    });
-                }
-            }
+            let Err(failure) = self.begin(&waiting) else {
+                return;
+            };
+            self.settle(AnswerEnd {
+                failure: Some(failure),
+                ..AnswerEnd::unwritten(waiting.chat, waiting.message, MessageState::Failed)
+            });
         }
     }
 
@@ -211,25 +208,15 @@ impl ChatActor {
     }
 
     pub(crate) fn stop(&mut self, chat: ChatId) -> Result<(), Failure> {
-        self.answers
-            .stop(chat)
-            .into_iter()
-            .for_each(|end| self.settle(end));
-        Ok(())
-    }
-
-    /// Ends the thinking of a chat's answer.
-    pub(crate) fn answer_now(&mut self, chat: ChatId) -> Result<(), Failure> {
-        self.answers.answer_now(chat);
+        let ends = self.answers.stop(chat);
+        ends.into_iter().for_each(|end| self.settle(end));
         Ok(())
     }
 
     /// Interrupts all answers because the app closes.
     pub(super) fn quit_answers(&mut self) {
-        self.answers
-            .interrupt()
-            .into_iter()
-            .for_each(|end| self.settle(end));
+        let ends = self.answers.interrupt();
+        ends.into_iter().for_each(|end| self.settle(end));
     }
 
     /// Saves an answer whose model does not stop.
@@ -238,6 +225,86 @@ impl ChatActor {
             Err(Failure::new(FailureCode::Other, "The model did not stop.")),
             false,
         );
+    }
+
+    /// Handles answers that the last process was writing and that could not be marked when the store was opened because
+    /// the disk is full.
+    pub(super) fn end_left_in_writing(&mut self) {
+        let left = self.stores.disk.messages().writing();
+        let left =
+            left.inspect_err(|error| tracing::error!(%error, "interrupted answers cannot be read"));
+        for (chat, message) in left.unwrap_or_default() {
+            let state = MessageState::Interrupted;
+            self.settle(AnswerEnd::unwritten(chat, message, state));
+        }
+    }
+
+    /// Saves the end of an answer, and tells the window, unless its chat was deleted meanwhile.
+    pub(super) fn settle(&mut self, end: AnswerEnd) {
+        // Its moment may have moved past others.
+        self.context.forget();
+        if let Some(failure) = &end.failure {
+            // The message may quote the chat: a template raises errors in its own words.
+            tracing::warn!(code = failure.code.name(), "an answer failed");
+            self.after_failure(failure);
+        }
+        let (chat, message, seq) = (end.chat, end.message, end.seq);
+        if let Some(reason) = self.answers.unsaved.save(&self.stores, end) {
+            self.after_failure(&reason);
+        }
+        self.emit_ended(chat, message, seq);
+    }
+
+    fn emit_ended(&self, chat: ChatId, message: MessageId, seq: u32) {
+        // The chat's state goes first: the window may send the next message as soon as it receives the end.
+        match self.stores.chat(chat) {
+            Ok(row) => self.emit(ChatEvent::ChatChanged {
+                chat: self.summary(row),
+            }),
+            Err(StoreError::NotFound(_)) => return,
+            Err(error) => tracing::error!(%error, "a chat cannot be shown"),
+        }
+        let row = match self.stores.message(message) {
+            Ok(row) => row,
+            Err(StoreError::NotFound(_)) => return,
+            Err(error) => {
+                tracing::error!(%error, "an answer cannot be read");
+                return;
+            }
+        };
+        match showing::one_message(&self.stores, &self.answers, row) {
+            Ok(message) => self.emit(ChatEvent::Ended {
+                chat,
+                message: Box::new(Message { seq, ..message }),
+            }),
+            Err(failure) => {
+                tracing::error!(code = failure.code.name(), "an answer cannot be shown")
+            }
+        }
+    }
+
+    /// Retries if the interval is over.
+    pub(super) fn retry_unsaved(&mut self) {
+        let due = self.answers.unsaved.due();
+        if due.is_some_and(|due| due <= Instant::now()) {
+            self.save_unsaved();
+        }
+    }
+
+    /// Retries all unsaved writes.
+    pub(super) fn save_unsaved(&mut self) {
+        for end in self.answers.unsaved.retry(&self.stores) {
+            self.emit_ended(end.chat, end.message, end.seq);
+        }
+    }
+
+    /// Returns an error if the chat has unsaved rows: the next write would build on them.
+    pub(super) fn refuse_if_unsaved(&mut self, chat: ChatId) -> Result<(), Failure> {
+        if self.answers.unsaved.due().is_none() {
+            return Ok(());
+        }
+        self.save_unsaved();
+        self.answers.unsaved.refuse(&self.stores, chat)
     }
 }
 

@@ -1,7 +1,5 @@
 //! Drafts: their rows, and their prefill before they are sent.
 
-use std::sync::Arc;
-
 use store::{ChatId, QueuedMessage};
 
 use crate::actor::state::ChatActor;
@@ -9,7 +7,7 @@ use crate::context_counter::{CountReply, NextMessage};
 use crate::failure::Failure;
 use crate::job::Job;
 use crate::limits::{refuse_too_large, refuse_too_large_together};
-use crate::model_host::{NEW_CHAT, PromptCounter};
+use crate::model_host::NEW_CHAT;
 use crate::read_ahead::DraftAhead;
 use crate::turn::TurnBuilder;
 
@@ -55,11 +53,6 @@ impl ChatActor {
         let turns = TurnBuilder::new(&self.stores, &self.settings, &self.model, today);
         let counted = turns.map(|turns| self.context.count(&turns, &self.answers, next));
         Ok(counted.transpose()?.flatten())
-    }
-
-    /// Returns the counter for texts on the caller's thread; `None` if no model is open.
-    pub(crate) fn prompt_counter(&self) -> Option<Arc<dyn PromptCounter>> {
-        self.model.counter().cloned()
     }
 
     /// Prefills the draft of a message, or without one the chat, as soon as the model is idle.

@@ -1,17 +1,12 @@
 //! Import. Its chats are hidden until it is complete; after an interruption the next purge removes them.
 
-use std::time::Duration;
+use store::Store;
 
-use store::{FolderRecord, PresetRecord, WholeChat};
-
-use crate::actor::presets::delete_added;
+use crate::actor::preferences::delete_added;
 use crate::actor::state::ChatActor;
 use crate::actor::undo::Revert;
 use crate::failure::{Failure, nothing_imported};
 use crate::importing::{ImportCounts, Importing, Published};
-
-/// Time limit of a write, which blocks the actor.
-const WRITING: Duration = Duration::from_millis(30);
 
 impl ChatActor {
     pub(crate) fn begin_import(&mut self) -> Result<(), Failure> {
@@ -22,36 +17,10 @@ impl ChatActor {
         Ok(())
     }
 
-    /// Adds a chat. Returns whether enough is batched for a write.
-    pub(crate) fn import_chat(&mut self, whole: WholeChat) -> Result<bool, Failure> {
+    /// Returns the import in progress, and the store that it writes to.
+    pub(crate) fn import(&mut self) -> Result<(&mut Importing, &Store), Failure> {
         let import = self.import.as_mut().ok_or_else(no_import)?;
-        import
-            .add(&self.stores.disk, whole)
-            .map_err(nothing_imported)
-    }
-
-    pub(crate) fn import_folder(&mut self, folder: FolderRecord) -> Result<(), Failure> {
-        self.import
-            .as_mut()
-            .ok_or_else(no_import)?
-            .add_folder(folder);
-        Ok(())
-    }
-
-    pub(crate) fn import_preset(&mut self, preset: PresetRecord) -> Result<(), Failure> {
-        self.import
-            .as_mut()
-            .ok_or_else(no_import)?
-            .add_preset(preset);
-        Ok(())
-    }
-
-    /// Writes batched chats. Returns whether all are written.
-    pub(crate) fn write_import(&mut self) -> Result<bool, Failure> {
-        let import = self.import.as_mut().ok_or_else(no_import)?;
-        import
-            .write(&self.stores.disk, WRITING)
-            .map_err(nothing_imported)
+        Ok((import, &self.stores.disk))
     }
 
     pub(crate) fn end_import(&mut self) -> Result<ImportCounts, Failure> {

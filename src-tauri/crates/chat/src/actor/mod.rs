@@ -3,14 +3,11 @@
 mod answering;
 mod copying;
 mod drafting;
-mod folders;
 mod importing;
 mod models;
-mod order;
+mod organising;
 mod preferences;
-mod presets;
 mod replacing;
-mod saving;
 mod state;
 mod tree;
 mod undo;

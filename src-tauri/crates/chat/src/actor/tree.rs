@@ -1,7 +1,7 @@
 //! The tree of messages: other answers, other versions, and deletion.
 
 use inference::Role;
-use store::{ChatId, DeletedMessage, LengthWish, MessageId, MessageRow, MessageState};
+use store::{ChatId, LengthWish, MessageId, MessageRow, MessageState};
 
 use crate::actor::state::ChatActor;
 use crate::actor::undo::Revert;
@@ -9,9 +9,6 @@ use crate::answers::AnswerStart;
 use crate::branches::{self, Added, message_text};
 use crate::failure::Failure;
 use crate::view::ChatView;
-
-/// Maximum deleted messages that are listed, the last deleted first.
-const LISTED: u32 = 200;
 
 impl ChatActor {
     pub(crate) fn regenerate(
@@ -131,11 +128,6 @@ impl ChatActor {
         self.record_in_branch(format!("deleted {what}"), row.chat, None, revert);
         self.undo.set_removed(what);
         self.view(row.chat, row.parent)
-    }
-
-    /// Returns the messages that can be restored one by one; those of deleted chats are restored with them.
-    pub(crate) fn deleted_messages(&self) -> Result<Vec<DeletedMessage>, Failure> {
-        Ok(self.stores.disk.messages().deleted(LISTED)?)
     }
 
     /// Restores a deleted message with its descendants, and shows it. Returns the label for undo.

@@ -1,10 +1,7 @@
-//! The verbs, except for those that open a model or show a snapshot.
+//! Chats as they are shown, begun and continued.
 
 use inference::Role;
-use store::{
-    ChatId, ChatRow, DraftPlace, MessageId, MessageRow, QueuedMessage, SearchAnswer, SearchHit,
-    Store, StoreError, WindowRow,
-};
+use store::{ChatId, ChatRow, DraftPlace, MessageId, MessageRow, QueuedMessage, Store, StoreError};
 
 use crate::actor::drafting::refuse_large_queue;
 use crate::actor::state::{CURRENT, ChatActor};
@@ -17,11 +14,6 @@ use crate::preset::guidance::chat_preset;
 use crate::preset::stored;
 use crate::view::{ChatEvent, ChatSnapshot, ChatSummary, ChatView};
 use crate::{branches, showing, summary, title};
-
-/// Maximum chats that a search lists.
-const FOUND_CHATS: u32 = 300;
-/// Maximum messages of one chat that a search lists.
-const FOUND_IN_CHAT: u32 = 500;
 
 impl ChatActor {
     pub(crate) fn snapshot(&self) -> Result<ChatSnapshot, Failure> {
@@ -188,26 +180,6 @@ impl ChatActor {
         self.stores.of(chat).chats().rename(chat, title)?;
         self.emit_changed(chat)?;
         Ok(Revert::new(move |actor| actor.set_title(chat, &before)))
-    }
-
-    pub(crate) fn search(&self, query: &str) -> Result<SearchAnswer, Failure> {
-        Ok(self.stores.disk.search().find(query, FOUND_CHATS)?)
-    }
-
-    pub(crate) fn search_chat(&self, query: &str, chat: ChatId) -> Result<Vec<SearchHit>, Failure> {
-        Ok(self
-            .stores
-            .disk
-            .search()
-            .find_in_chat(query, chat, FOUND_IN_CHAT)?)
-    }
-
-    pub(crate) fn window(&self, label: &str) -> Result<Option<WindowRow>, Failure> {
-        Ok(self.stores.disk.windows().get(label)?)
-    }
-
-    pub(crate) fn save_window(&self, label: &str, window: &WindowRow) -> Result<(), Failure> {
-        Ok(self.stores.disk.windows().set(label, window)?)
     }
 
     pub(super) fn emit_changed(&self, chat: ChatId) -> Result<ChatSummary, Failure> {
