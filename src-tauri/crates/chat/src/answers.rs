@@ -17,7 +17,7 @@ use crate::job::GeneratedAnswer;
 use crate::stores::Stores;
 use crate::view::ChatEvent;
 
-pub(crate) struct Answers {
+pub(crate) struct AnswerQueue {
     waiting: VecDeque<WaitingAnswer>,
     active: Option<ActiveAnswer>,
     pub unsaved: Unsaved,
@@ -62,10 +62,10 @@ pub(crate) struct AnswerFlags {
     pub answer_now: Arc<AtomicBool>,
 }
 
-impl Answers {
+impl AnswerQueue {
     /// `retry_after`: interval before a failed save is retried.
-    pub fn new(retry_after: Duration) -> Answers {
-        Answers {
+    pub fn new(retry_after: Duration) -> AnswerQueue {
+        AnswerQueue {
             waiting: VecDeque::new(),
             active: None,
             unsaved: Unsaved::new(retry_after),
@@ -291,7 +291,7 @@ mod tests {
         }
     }
 
-    fn begin(answers: &mut Answers, chat: ChatId, message: MessageId) -> AnswerFlags {
+    fn begin(answers: &mut AnswerQueue, chat: ChatId, message: MessageId) -> AnswerFlags {
         answers.begin(
             chat,
             message,
@@ -301,7 +301,7 @@ mod tests {
 
     #[test]
     fn stopping_a_chat_ends_its_answers_alone() {
-        let mut answers = Answers::new(NOW);
+        let mut answers = AnswerQueue::new(NOW);
         let writing = begin(&mut answers, ChatId(1), MessageId(10));
         for (chat, message) in [(2, 20), (1, 11)] {
             answers.queue(queued(chat, message));
@@ -323,7 +323,7 @@ mod tests {
 
     #[test]
     fn a_panic_of_a_cancelled_answer_is_a_failure() {
-        let mut answers = Answers::new(NOW);
+        let mut answers = AnswerQueue::new(NOW);
         begin(&mut answers, ChatId(1), MessageId(10));
         assert!(answers.interrupt().is_empty());
         let end = answers.end(Err(Failure::other("a panic")), true);
@@ -336,8 +336,8 @@ mod tests {
     fn a_row_is_shown_with_what_the_window_has() -> Result<(), Failure> {
         let stores = Stores::new(Store::in_memory()?)?;
         let (chat, message) = add_answer(&stores.temporary)?;
-        let mut answers = Answers::new(NOW);
-        let shown = |answers: &Answers| {
+        let mut answers = AnswerQueue::new(NOW);
+        let shown = |answers: &AnswerQueue| {
             let mut row = stores.message(message)?;
             let seq = answers.lay_over(&mut row);
             Ok::<_, Failure>((row.progress.text, row.state, seq))

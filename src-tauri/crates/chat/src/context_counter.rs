@@ -6,7 +6,7 @@ use std::time::Instant;
 use inference::Turn;
 use store::{ChatId, MessageId, MessageRow};
 
-use crate::answers::Answers;
+use crate::answers::AnswerQueue;
 use crate::context::ContextUsage;
 use crate::counting::{CountRequest, CountedPlace};
 use crate::failure::Failure;
@@ -61,7 +61,7 @@ impl ContextCounter {
     pub fn count(
         &mut self,
         turns: &TurnBuilder<'_>,
-        answers: &Answers,
+        answers: &AnswerQueue,
         next: &NextMessage<'_>,
     ) -> Result<Option<CountReply>, Failure> {
         let NextMessage { chat, thinking, .. } = *next;
@@ -158,7 +158,11 @@ impl ContextCounter {
 }
 
 /// Returns the source of the summary that is being written at the end of a branch, if there is one.
-fn summary_under_way(stores: &Stores, answers: &Answers, leaf: MessageId) -> Option<SummarySource> {
+fn summary_under_way(
+    stores: &Stores,
+    answers: &AnswerQueue,
+    leaf: MessageId,
+) -> Option<SummarySource> {
     answers.buffer(leaf)?;
     let messages = stores.messages_with(leaf);
     let question = messages.get(leaf).ok()?.parent?;
@@ -168,7 +172,7 @@ fn summary_under_way(stores: &Stores, answers: &Answers, leaf: MessageId) -> Opt
 
 /// Returns a message as the next prompt contains it; `None` if it does not.
 fn counted_turn(
-    answers: &Answers,
+    answers: &AnswerQueue,
     row: &MessageRow,
     thinking: bool,
     info: &ModelInfo,
@@ -223,7 +227,7 @@ mod tests {
     #[test]
     fn messages_that_were_counted_are_not_read_again() -> Result<(), Failure> {
         let stores = Stores::new(Store::in_memory()?)?;
-        let answers = Answers::new(Duration::ZERO);
+        let answers = AnswerQueue::new(Duration::ZERO);
         let (settings, info) = (Settings::default(), info("a"));
         let unused: Arc<dyn PromptCounter> = Arc::new(Unused);
         let turns = TurnBuilder {
@@ -236,7 +240,7 @@ mod tests {
         let (chat, answer) = add_answer(&stores.disk)?;
         let (requests, counted) = channel();
         let mut counter = ContextCounter::new(requests);
-        let mut count = |counter: &mut ContextCounter, thinking| {
+        let count = |counter: &mut ContextCounter, thinking| {
             let next = NextMessage {
                 chat: Some(chat),
                 draft: " And when?",

@@ -3,18 +3,15 @@
 //! interrupted one leaves is purged.
 
 pub(crate) mod fork;
+pub(crate) mod kept;
 
 use std::sync::{Arc, Weak};
-use std::time::Duration;
 
 use store::{ChatCopy, ChatId, MessageId, StoreError};
 
-use self::fork::Fork;
+use self::fork::{Fork, PART};
 use crate::failure::Failure;
 use crate::stores::Stores;
-
-/// Time limit of a part, during which others wait.
-const PART: Duration = Duration::from_millis(30);
 
 #[derive(Default)]
 pub(crate) struct Copies {

@@ -117,3 +117,26 @@ pub(crate) struct GeneratedAnswer {
     pub reason: StopReason,
     pub stats: AnswerStats,
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use super::*;
+
+    #[test]
+    fn a_submitted_job_ends_idle_work_and_a_queued_one_waits() {
+        let (sender, jobs) = channel();
+        let interrupt = Arc::new(AtomicBool::new(false));
+        let queue = JobQueue::new(sender, Arc::clone(&interrupt));
+        queue.queue(Job::MakeRoom);
+        assert!(!interrupt.swap(false, Ordering::SeqCst));
+        queue.submit(Job::Close);
+        assert!(interrupt.swap(false, Ordering::SeqCst));
+        queue.close();
+        assert!(interrupt.load(Ordering::SeqCst));
+        assert!(matches!(jobs.recv(), Ok(Job::MakeRoom)));
+        assert!(matches!(jobs.recv(), Ok(Job::Close)));
+        assert!(jobs.recv().is_err(), "the model thread ends");
+    }
+}

@@ -5,6 +5,10 @@
 //! and reports its progress. The two share no data, only three flags: one cancels an answer, one ends its thinking, one
 //! ends idle work. A third thread counts the usage of the context by a [`PromptCounter`] of the open model.
 //!
+//! The actor routes verbs and reports to parts that own their data and do not know it: [`stores`], [`answers`],
+//! [`model_slot`], [`read_ahead`], [`context_counter`], [`copies`], [`upkeep`] and [`undo_stack`]. A part takes what it
+//! needs as arguments and returns what happened. Only the actor submits jobs and emits events.
+//!
 //! The model itself is behind [`ModelHost`]: this crate knows no engine, and tests script one.
 
 #![warn(missing_docs)]

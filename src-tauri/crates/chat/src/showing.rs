@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use store::{ChatId, ChatRow, DraftPlace, MessageId, MessageRow, Store};
 
-use crate::answers::Answers;
+use crate::answers::AnswerQueue;
 use crate::bin::BIN;
 use crate::failure::{Failure, FailureCode};
 use crate::stores::Stores;
@@ -17,7 +17,7 @@ const FEW: usize = 50;
 type Siblings = HashMap<Option<MessageId>, Vec<MessageId>>;
 
 /// Returns a chat as the list shows it.
-pub(crate) fn summary(answers: &Answers, row: ChatRow) -> ChatSummary {
+pub(crate) fn summary(answers: &AnswerQueue, row: ChatRow) -> ChatSummary {
     ChatSummary {
         writing: answers.of_chat(row.id).is_some(),
         id: row.id,
@@ -36,7 +36,7 @@ pub(crate) fn summary(answers: &Answers, row: ChatRow) -> ChatSummary {
 /// Returns the shown branch of a chat, after the message `after`.
 pub(crate) fn view(
     stores: &Stores,
-    answers: &Answers,
+    answers: &AnswerQueue,
     chat: ChatId,
     after: Option<MessageId>,
 ) -> Result<ChatView, Failure> {
@@ -75,7 +75,7 @@ pub(crate) fn view(
 /// Returns one message for display.
 pub(crate) fn one_message(
     stores: &Stores,
-    answers: &Answers,
+    answers: &AnswerQueue,
     row: MessageRow,
 ) -> Result<Message, Failure> {
     let messages = stores.messages_with(row.id);
@@ -91,7 +91,7 @@ fn siblings(store: &Store, chat: ChatId) -> Result<Siblings, Failure> {
     Ok(siblings)
 }
 
-fn message(answers: &Answers, mut row: MessageRow, siblings: Vec<MessageId>) -> Message {
+fn message(answers: &AnswerQueue, mut row: MessageRow, siblings: Vec<MessageId>) -> Message {
     let seq = answers.lay_over(&mut row);
     let error = row
         .error
@@ -124,5 +124,38 @@ fn message(answers: &Answers, mut row: MessageRow, siblings: Vec<MessageId>) -> 
         created_at: row.created_at,
         siblings,
         seq,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::branches;
+    use crate::stores::tests::add_answer;
+
+    #[test]
+    fn the_shown_branch_is_the_unsaved_one_and_begins_where_it_is_asked_to() -> Result<(), Failure>
+    {
+        let stores = Stores::new(Store::in_memory()?)?;
+        let mut answers = AnswerQueue::new(Duration::ZERO);
+        let (chat, first) = add_answer(&stores.disk)?;
+        let asked = stores.message(first)?.parent;
+        let question = asked.expect("a question");
+        let second = branches::add_answer(&stores.disk, chat, question, false, 9)?;
+        let shown = |answers: &AnswerQueue, after| {
+            let view = view(&stores, answers, chat, after)?;
+            let ids = view.messages.iter().map(|message| message.id);
+            Ok::<_, Failure>(ids.collect::<Vec<_>>())
+        };
+        assert_eq!(shown(&answers, None)?, [question, second]);
+        answers.unsaved.hold_leaf(chat, first);
+        assert_eq!(shown(&answers, None)?, [question, first]);
+        assert_eq!(shown(&answers, asked)?, [first]);
+        let row = stores.message(first)?;
+        let siblings = one_message(&stores, &answers, row)?.siblings;
+        assert_eq!(siblings, [first, second]);
+        Ok(())
     }
 }

@@ -83,6 +83,7 @@ pub(crate) fn title_after(title: &str) -> Result<String, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::stores::tests::add_answer;
 
     #[test]
     fn the_title_says_once_that_it_goes_on() {
@@ -90,5 +91,23 @@ mod tests {
         assert_eq!(title("Goldcrests"), "Goldcrests (continued)");
         assert_eq!(title("Goldcrests (continued)"), "Goldcrests (continued)");
         assert!(title(&"é".repeat(200)).ends_with("… (continued)"));
+    }
+
+    #[test]
+    fn a_summary_is_written_from_the_other_chat_until_that_is_gone() -> Result<(), Failure> {
+        let stores = Stores::new(Store::in_memory()?)?;
+        let (of, leaf) = add_answer(&stores.disk)?;
+        let row = stores.chat(of)?;
+        let now = "2026-03-09T10:00:00+00:00[UTC]".parse().expect("a time");
+        let (chat, answer) = add(&stores.disk, &row, leaf, "A chat (continued)", &now)?;
+        assert_eq!(stores.chat(chat)?.continues, Some(of));
+        let question = stores.path(answer)?.remove(0);
+        assert_eq!(question.prompt_leaf, Some(leaf));
+        let source = SummarySource::read(&stores, leaf)?;
+        assert_eq!((source.path.len(), source.today), (2, row.today));
+        stores.disk.chats().delete(of, 10)?;
+        let failure = SummarySource::read(&stores, leaf).err();
+        assert!(failure.is_some_and(|failure| failure.message.contains("Restore that chat")));
+        Ok(())
     }
 }

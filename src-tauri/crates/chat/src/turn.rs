@@ -164,7 +164,7 @@ impl<'a> TurnBuilder<'a> {
             messages,
             instructions: Some(instructions).filter(|text| !text.is_empty()),
             thinking,
-            today: today.parse().unwrap_or_else(|_| self.today),
+            today: today.parse().unwrap_or(self.today),
             tools: Vec::new(),
         }
     }

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use store::{ChatField, ChatId, DraftPlace, MessageId, StoreError, WholeChat};
+use store::{ChatId, MessageId, StoreError, WholeChat};
 
 use crate::actor::state::ChatActor;
 use crate::actor::undo::Revert;
 use crate::copies::CopyingChat;
 use crate::copies::fork::Fork;
+use crate::copies::kept::KeptChat;
 use crate::failure::Failure;
 use crate::job::Job;
 use crate::preset::guidance::chat_preset;
@@ -110,68 +111,38 @@ impl ChatActor {
     }
 
     /// Replaces a temporary chat with its copy on the disk.
-    fn go_on_as(&mut self, chat: ChatId, kept: ChatId) -> Result<Revert, Failure> {
-        self.stores
-            .temporary
-            .chats()
-            .set(ChatField::Deleted, &vec![(chat, Some(self.now()))])?;
-        let messages = self.stores.count_messages(kept)?;
+    fn go_on_as(&mut self, chat: ChatId, copy: ChatId) -> Result<Revert, Failure> {
+        let kept = KeptChat::new(&self.stores, chat, copy, self.now())?;
         // Its cache now belongs to the copy.
         let chats = vec![chat];
         self.emit(ChatEvent::ChatsRemoved { chats });
-        self.emit_changed(kept)?;
-        let revert = Revert::new(move |actor| actor.make_temporary(kept, chat, messages));
+        self.emit_changed(copy)?;
+        let revert = Revert::new(move |actor| actor.make_temporary(kept));
         let copies = move |actor: &ChatActor| {
-            let is_same = actor.is_as_kept(kept, chat, messages)?;
-            Ok((!is_same).then_some(kept))
+            let is_same = kept.is_unchanged(&actor.stores)?;
+            Ok((!is_same).then_some(copy))
         };
-        Ok(revert.showing(kept).copying(copies))
+        Ok(revert.showing(copy).copying(copies))
     }
 
-    /// Returns whether a temporary chat still exists that was kept as `kept`, and is unchanged since.
-    fn is_as_kept(&self, kept: ChatId, chat: ChatId, messages: usize) -> Result<bool, Failure> {
-        let is_there = self.stores.temporary.chats().get_with_deleted(chat).is_ok();
-        Ok(is_there && self.stores.count_messages(kept)? == messages)
-    }
-
-    /// Undoes that `chat` was kept as `kept`, with this number of messages: it is purged from the disk.
-    fn make_temporary(
-        &mut self,
-        kept: ChatId,
-        chat: ChatId,
-        messages: usize,
-    ) -> Result<Revert, Failure> {
-        self.refuse_change(kept)?;
-        let at = self.now();
-        let chat = if self.is_as_kept(kept, chat, messages)? {
-            let draft = self.stores.disk.drafts().get(DraftPlace::Chat(kept))?;
-            let chats = self.stores.temporary.chats();
-            chats.set(ChatField::Deleted, &vec![(chat, None)])?;
-            self.stores
-                .temporary
-                .drafts()
-                .put(DraftPlace::Chat(chat), &draft)?;
-            chat
+    /// Undoes that a chat was kept: the copy is purged from the disk.
+    fn make_temporary(&mut self, kept: KeptChat) -> Result<Revert, Failure> {
+        self.refuse_change(kept.copy)?;
+        let chat = if kept.is_unchanged(&self.stores)? {
+            kept.restore(&self.stores)?;
+            kept.chat
         } else {
             // Later messages are not lost.
-            self.finish_copy(kept)?
+            self.finish_copy(kept.copy)?
         };
-        let expired = self.stores.disk.transaction(|store| {
-            let chats = store.chats();
-            chats.set(ChatField::Deleted, &vec![(kept, Some(at))])?;
-            chats.expire(&[kept])
-        });
-        if let Err(error) = expired {
-            self.stores.temporary.chats().delete(chat, at)?;
-            return Err(error.into());
-        }
+        kept.expire_copy(&self.stores, chat, self.now())?;
         self.upkeep.purge_soon();
         // Done before the rest of the other is dropped.
         self.jobs.submit(Job::Relabel {
-            from: kept,
+            from: kept.copy,
             to: chat,
         });
-        self.leave(vec![kept])?;
+        self.leave(vec![kept.copy])?;
         self.retain_chats(&BTreeSet::new());
         self.emit_changed(chat)?;
         let again = Revert::new(move |actor| actor.move_to_disk(chat));

@@ -1,4 +1,5 @@
-//! The actor: the thread that owns the store and schedules the model.
+//! The actor: the thread that owns the store and schedules the model. It routes verbs and reports to the parts beside this
+//! folder, and emits events.
 
 mod answering;
 mod copying;
@@ -28,7 +29,7 @@ use store::{ChatId, Store};
 pub use self::state::AtEnd;
 pub(crate) use self::state::{ChatActor, Request};
 pub(crate) use self::undo::TakenBack;
-use crate::answers::Answers;
+use crate::answers::AnswerQueue;
 use crate::clock::Clock;
 use crate::context_counter::ContextCounter;
 use crate::copies::Copies;
@@ -74,7 +75,7 @@ pub(crate) fn start(
         ahead: ReadAhead::default(),
         settings,
         model: ModelSlot::default(),
-        answers: Answers::new(timing.retry_after),
+        answers: AnswerQueue::new(timing.retry_after),
         context: ContextCounter::new(counting),
         timing,
         upkeep: Upkeep::new(timing),

@@ -4,7 +4,7 @@ use std::sync::mpsc::Sender;
 
 use store::Store;
 
-use crate::answers::Answers;
+use crate::answers::AnswerQueue;
 use crate::bin;
 use crate::clock::Clock;
 use crate::context_counter::ContextCounter;
@@ -45,7 +45,7 @@ pub(crate) struct ChatActor {
     pub(super) ahead: ReadAhead,
     pub(super) settings: Settings,
     pub model: ModelSlot,
-    pub answers: Answers,
+    pub answers: AnswerQueue,
     pub(super) context: ContextCounter,
     pub(super) timing: Timing,
     pub(super) upkeep: Upkeep,

@@ -5,14 +5,16 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use store::{ChatId, DraftPlace, MessageId, OmittedRow, StoreError};
 
-use super::PART;
 use crate::failure::Failure;
 use crate::stores::Stores;
 use crate::title;
+
+/// Time limit of a part of a copy, during which others wait.
+pub(super) const PART: Duration = Duration::from_millis(30);
 
 /// A fork in progress.
 pub(crate) struct Fork {
