@@ -155,8 +155,8 @@ impl<A> UndoStack<A> {
         }
     }
 
-    /// Like [`record`](Self::record), for one small step of several: a step with the same `step` soon after the last is
-    /// undone with it.
+    /// Like [`record`](Self::record), for one small step of several, such as typing: a step with the same `step` soon
+    /// after the last is undone with it.
     pub fn record_step(&mut self, step: String, change: Change<A>) {
         let now = Instant::now();
         let last = self.done.last_mut().filter(|_| self.undone.is_empty());

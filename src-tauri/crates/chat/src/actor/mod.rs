@@ -2,6 +2,7 @@
 //! folder, and emits events.
 
 mod answering;
+mod chats;
 mod copying;
 mod drafting;
 mod importing;
@@ -12,7 +13,6 @@ mod replacing;
 mod state;
 mod tree;
 mod undo;
-mod verbs;
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
@@ -33,13 +33,10 @@ use crate::answers::AnswerQueue;
 use crate::clock::Clock;
 use crate::context_counter::ContextCounter;
 use crate::copies::Copies;
-use crate::counting;
-use crate::daily_copy;
-use crate::failure::{Failure, FailureCode};
+use crate::failure::Failure;
 use crate::job::{Job, JobQueue, Report};
 use crate::model_host::{ModelChoice, ModelHost, NEW_CHAT};
 use crate::model_slot::{self, ModelSlot, OpenReason};
-use crate::model_thread;
 use crate::read_ahead::ReadAhead;
 use crate::settings::Settings;
 use crate::stores::Stores;
@@ -47,6 +44,7 @@ use crate::timing::Timing;
 use crate::undo_stack::UndoStack;
 use crate::upkeep::Upkeep;
 use crate::view::ChatEvent;
+use crate::{counting, daily_copy, model_thread};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -90,33 +88,18 @@ pub(crate) fn start(
         ),
     };
 
-    let failed = |error| {
-        Failure::new(
-            FailureCode::Other,
-            format!("A thread could not be started: {error}"),
-        )
-    };
     let reports = mailbox.clone();
-    let model_thread = thread::Builder::new().name("model".into());
     let (running, model_ended) = channel();
-    model_thread
-        .spawn(move || {
-            // Dropped when the thread ends, for whatever reason.
-            let _running: Sender<Infallible> = running;
-            model_thread::run(host, &work, &interrupt, timing.idle_after, &|report| {
-                // An error means that the actor has ended; then the jobs end too.
-                let _ = reports.send(Request::Report(report));
-            });
-        })
-        .map_err(failed)?;
-    let counting_thread = thread::Builder::new().name("counting".into());
-    counting_thread
-        .spawn(move || counting::run(&to_count))
-        .map_err(failed)?;
-    let actor_thread = thread::Builder::new().name("actor".into());
-    actor_thread
-        .spawn(move || actor.run(&requests, &model_ended))
-        .map_err(failed)?;
+    spawn("model", move || {
+        // Dropped when the thread ends, for whatever reason.
+        let _running: Sender<Infallible> = running;
+        model_thread::run(host, &work, &interrupt, timing.idle_after, &|report| {
+            // An error means that the actor has ended; then the jobs end too.
+            let _ = reports.send(Request::Report(report));
+        });
+    })?;
+    spawn("counting", move || counting::run(&to_count))?;
+    spawn("actor", move || actor.run(&requests, &model_ended))?;
     let first = Request::Verb(Box::new(move |actor| {
         actor.end_left_in_writing();
         actor.want(first_model, reason);
@@ -124,6 +107,13 @@ pub(crate) fn start(
     // An error means that the actor has ended, which the first verb will notice.
     let _ = mailbox.send(first);
     Ok(mailbox)
+}
+
+fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> Result<(), Failure> {
+    let spawned = thread::Builder::new().name(name.into()).spawn(run);
+    spawned
+        .map(drop)
+        .map_err(|error| Failure::other(format!("A thread could not be started: {error}")))
 }
 
 impl ChatActor {
@@ -242,15 +232,15 @@ impl ChatActor {
             return;
         };
         let mailbox = self.mailbox.clone();
-        let copy = move || {
+        let copying = spawn("copy", move || {
             if let Some(error) = daily_copy::make(&path, today) {
                 // An error means that the actor has ended.
                 let _ = mailbox.send(Request::Verb(Box::new(move |actor| {
                     actor.emit(ChatEvent::CopyFailed { error });
                 })));
             }
-        };
-        if let Err(error) = thread::Builder::new().name("copy".into()).spawn(copy) {
+        });
+        if let Err(error) = copying {
             tracing::warn!(%error, "the day's copy was not begun");
         }
     }

@@ -14,19 +14,19 @@ use crate::view::{ChatEvent, ChatSummary};
 
 impl ChatActor {
     pub(crate) fn pin(&mut self, chats: &[ChatId], pinned: bool) -> Result<String, Failure> {
-        let chats = &distinct(chats);
         let verb = if pinned { "pinned" } else { "unpinned" };
-        let label = format!("{verb} {}", self.named(chats)?);
         let at = pinned.then(|| self.now());
-        self.change(label, ChatField::Pinned, chats, at)
+        self.change(chats, ChatField::Pinned, at, |chats| {
+            format!("{verb} {chats}")
+        })
     }
 
     pub(crate) fn archive(&mut self, chats: &[ChatId], archived: bool) -> Result<String, Failure> {
-        let chats = &distinct(chats);
         let verb = if archived { "archived" } else { "unarchived" };
-        let label = format!("{verb} {}", self.named(chats)?);
         let at = archived.then(|| self.now());
-        self.change(label, ChatField::Archived, chats, at)
+        self.change(chats, ChatField::Archived, at, |chats| {
+            format!("{verb} {chats}")
+        })
     }
 
     /// Moves chats into a folder; `None`: out of theirs.
@@ -35,31 +35,29 @@ impl ChatActor {
         chats: &[ChatId],
         folder: Option<FolderId>,
     ) -> Result<String, Failure> {
-        let chats = &distinct(chats);
-        let named = self.named(chats)?;
-        let label = match folder {
-            Some(folder) => {
-                let name = self.stores.disk.folders().get(folder)?.name;
-                format!("moved {named} to “{name}”")
-            }
-            None => format!("moved {named} out of folders"),
-        };
-        self.change(label, ChatField::Folder, chats, folder.map(|id| id.0))
+        let name = folder.map(|folder| self.stores.disk.folders().get(folder));
+        let name = name.transpose()?.map(|row| row.name);
+        let value = folder.map(|id| id.0);
+        self.change(chats, ChatField::Folder, value, |chats| match name {
+            Some(name) => format!("moved {chats} to “{name}”"),
+            None => format!("moved {chats} out of folders"),
+        })
     }
 
     pub(crate) fn delete(&mut self, chats: &[ChatId]) -> Result<String, Failure> {
-        let chats = &distinct(chats);
-        let named = self.named(chats)?;
-        let label = format!("deleted {named}");
-        let label = self.change(label, ChatField::Deleted, chats, Some(self.deletion_date()))?;
-        self.undo.set_removed(named);
+        let at = Some(self.deletion_date());
+        let mut removed = String::new();
+        let label = self.change(chats, ChatField::Deleted, at, |chats| {
+            removed = chats.to_owned();
+            format!("deleted {chats}")
+        })?;
+        self.undo.set_removed(removed);
         Ok(label)
     }
 
     pub(crate) fn restore(&mut self, chats: &[ChatId]) -> Result<String, Failure> {
-        let chats = &distinct(chats);
-        let label = format!("restored {}", self.named(chats)?);
-        self.change(label, ChatField::Deleted, chats, None)
+        let label = |chats: &str| format!("restored {chats}");
+        self.change(chats, ChatField::Deleted, None, label)
     }
 
     /// Returns the chats that can be restored, the last deleted first.
@@ -77,19 +75,19 @@ impl ChatActor {
         Ok(())
     }
 
+    /// Sets a field of chats. `label`: makes the label for undo from their names.
     fn change(
         &mut self,
-        label: String,
-        field: ChatField,
         chats: &[ChatId],
+        field: ChatField,
         value: Option<i64>,
+        label: impl FnOnce(&str) -> String,
     ) -> Result<String, Failure> {
+        let chats = distinct(chats);
+        let label = label(&self.named(&chats)?);
         let values = chats.iter().map(|chat| (*chat, value)).collect();
         let revert = self.set(field, values)?;
-        let only = match chats {
-            [chat] => Some(*chat),
-            _ => None,
-        };
+        let only = <[ChatId; 1]>::try_from(chats).ok().map(|[chat]| chat);
         self.record(label.clone(), only, revert);
         Ok(label)
     }

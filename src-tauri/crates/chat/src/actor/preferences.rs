@@ -10,6 +10,7 @@ use crate::preset::guidance::chat_preset;
 use crate::preset::stored::{self, PresetRows};
 use crate::settings::{Settings, validate_instructions};
 use crate::text;
+use crate::undo_stack::Change;
 use crate::view::ChatEvent;
 
 impl ChatActor {
@@ -31,7 +32,8 @@ impl ChatActor {
             _ => format!("changed {} settings", names.len()),
         };
         let revert = self.set_settings(settings)?;
-        self.record_step(names.join(", "), label, revert);
+        let change = Change::new(label, None, revert);
+        self.undo.record_step(names.join(", "), change);
         Ok(self.settings.clone())
     }
 
@@ -62,7 +64,8 @@ impl ChatActor {
         };
         let label = format!("changed the preset “{}”", before.content.name);
         let revert = self.put_presets(vec![(id, Some(content.row(id)?))])?;
-        self.record_step(format!("preset {}", id.0), label, revert);
+        let change = Change::new(label, None, revert);
+        self.undo.record_step(format!("preset {}", id.0), change);
         Ok(id)
     }
 
@@ -125,7 +128,11 @@ impl ChatActor {
         };
         let merges = format!("{chat:?} {:?}", chosen.preset);
         let revert = self.set_chat_preset(chat, Some(chosen))?;
-        self.record_choice(merges, label, chat, revert);
+        let change = Change {
+            of_new_chat: chat.is_none(),
+            ..Change::new(label, chat, revert)
+        };
+        self.undo.record_step(merges, change);
         Ok(())
     }
 

@@ -52,28 +52,6 @@ impl ChatActor {
         });
     }
 
-    /// Like [`record`](Self::record), for a change in small steps, such as typing: steps that follow soon after one
-    /// another are undone together. Without a chat it is a change of the next new one.
-    pub(super) fn record_choice(
-        &mut self,
-        step: String,
-        label: String,
-        chat: Option<ChatId>,
-        revert: Revert,
-    ) {
-        let change = Change {
-            of_new_chat: chat.is_none(),
-            ..Change::new(label, chat, revert)
-        };
-        self.undo.record_step(step, change);
-    }
-
-    /// Like [`record_choice`](Self::record_choice), for a change outside the chats.
-    pub(super) fn record_step(&mut self, step: String, label: String, revert: Revert) {
-        self.undo
-            .record_step(step, Change::new(label, None, revert));
-    }
-
     /// Undoes or redoes a change. `copying`: the copy that it needed.
     pub(crate) fn take_back_with(
         &mut self,
