@@ -3,15 +3,13 @@ import type { Layout } from "./layout.svelte";
 import type { Notices } from "./notices.svelte";
 import { Sequence } from "./sequence";
 import type { Thinking } from "./thinking.svelte";
+import type { Writing } from "./writing";
 
 const SAVE_AFTER_MS = 400;
 /**
  * Length, in characters, above which a text is shown beside the box, which would be slow with it.
  */
 const LONG_TEXT = 20_000;
-
-/** Content of a message that is being written: typed text, and long pasted texts. */
-export type Writing = { text: string; pastes: string[] };
 
 /** A message taken from the box of a chat; null is the new chat. */
 export type Taken = Writing & { chat: number | null };

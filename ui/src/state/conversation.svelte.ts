@@ -9,10 +9,10 @@ import type {
   Message,
 } from "../host/host";
 import { places, terms, type Term } from "../text/query";
-import type { Writing } from "./composer.svelte";
 import { Entry } from "./entry.svelte";
 import type { Notices } from "./notices.svelte";
 import { Visit } from "./visit";
+import type { Writing } from "./writing";
 
 type ChatEvent = Extract<HostEvent, { type: "stage" | "delta" | "ended" | "chatChanged" }>;
 
