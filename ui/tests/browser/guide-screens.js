@@ -33,7 +33,7 @@ export const guideScreens = {
       const line = "Add up the numbers, and then go on with the next number.\n\n";
       await page.evaluate((text) => (window.stage.says = text), line.repeat(5));
       await ask(page, "Explain a loop");
-      await page.getByText("Stopped: it was repeating itself.").waitFor();
+      await page.getByText("Stopped: it was repeating itself.", { exact: true }).waitFor();
     },
   },
 };
