@@ -315,6 +315,23 @@ scene(
 const search = (page) => page.getByRole("combobox", { name: "Search the settings" });
 const hits = (page) => page.getByRole("listbox", { name: "Settings found" }).getByRole("option");
 
+scene(
+  "each page scrolls below the tabs, which stay in view",
+  { width: 420, height: 400 },
+  async (page) => {
+    await page.keyboard.press("Control+,");
+    const dialog = page.getByRole("dialog", { name: "Settings" });
+    for (const tab of await dialog.getByRole("tab").all()) {
+      await tab.click();
+      const [content, height] = await dialog.evaluate((each) => [
+        each.scrollHeight,
+        each.clientHeight,
+      ]);
+      assert.ok(content <= height, `${await tab.textContent()}: ${content} of ${height} pixels`);
+    }
+  },
+);
+
 scene("a search finds settings on all pages, and goes to where they are", {}, async (page) => {
   await page.keyboard.press("Control+,");
   await page.keyboard.type("dark");
