@@ -408,7 +408,6 @@ fn second_turn(today: jiff::civil::Date) -> Asked {
             instructions: Some("Be brief.".into()),
             thinking: true,
             today,
-            tools: Vec::new(),
         },
         params: GenerateParams {
             sampling: Sampling {

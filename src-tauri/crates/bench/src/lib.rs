@@ -241,7 +241,6 @@ impl Instrument<'_> {
             instructions: None,
             thinking: false,
             today: jiff::civil::Date::constant(2026, 3, 5),
-            tools: Vec::new(),
         };
         let never = AtomicBool::new(false);
         let params = GenerateParams {

@@ -281,7 +281,6 @@ fn without_messages(conversation: &Conversation) -> Conversation {
         instructions: conversation.instructions.clone(),
         thinking: conversation.thinking,
         today: conversation.today,
-        tools: conversation.tools.clone(),
     }
 }
 

@@ -165,7 +165,6 @@ impl<'a> TurnBuilder<'a> {
             instructions: Some(instructions).filter(|text| !text.is_empty()),
             thinking,
             today: today.parse().unwrap_or(self.today),
-            tools: Vec::new(),
         }
     }
 

@@ -41,8 +41,6 @@ pub struct ModelSummary {
     pub protocol: ChosenProtocol,
     /// True if its chat format has a thinking that can be switched on and off.
     pub can_think: bool,
-    /// True if its chat template can offer tools.
-    pub has_tools: bool,
     /// Sampling defaults of the file, else those recommended for the chat format.
     pub sampling: SamplingDefaults,
     /// Identifies the file: a hash of its header and size. Token ids are valid for one model only.
@@ -75,7 +73,6 @@ impl ModelSummary {
             trained_context: config.without_window.unwrap_or(config.context),
             protocol,
             can_think: capabilities.thinking,
-            has_tools: capabilities.tools,
             sampling: SamplingDefaults {
                 with_thinking: sampling(gguf, protocol.protocol.sampling_of(parameters, true)),
                 without_thinking: sampling(gguf, protocol.protocol.sampling_of(parameters, false)),

@@ -27,7 +27,6 @@ fn every_turn_goes_on_from_the_cache() {
                 instructions: None,
                 thinking,
                 today: Date::constant(2026, 3, 5),
-                tools: Vec::new(),
             };
             let prompt = engine.prompt(&conversation).expect("a prompt");
             let params = GenerateParams {

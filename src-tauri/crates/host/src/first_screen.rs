@@ -70,7 +70,6 @@ fn every_suggestion_of_the_first_screen_is_answered_rightly() {
                 instructions: None,
                 thinking: false,
                 today: jiff::civil::date(2026, 1, 1),
-                tools: Vec::new(),
             };
             let params = GenerateParams {
                 sampling: sampling.over(info.sampling.of(false)),

@@ -45,7 +45,6 @@ fn conversation(turns: &[&str]) -> Conversation {
         instructions: None,
         thinking: false,
         today: jiff::civil::date(2026, 3, 5),
-        tools: Vec::new(),
     }
 }
 

@@ -29,7 +29,6 @@ fn conversation(messages: &[Turn], thinking: bool) -> Conversation {
         instructions: None,
         thinking,
         today: jiff::civil::date(2026, 3, 5),
-        tools: Vec::new(),
     }
 }
 

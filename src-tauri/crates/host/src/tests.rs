@@ -50,7 +50,6 @@ fn asked(messages: Vec<Turn>) -> Asked {
             instructions: None,
             thinking: false,
             today: jiff::civil::date(2026, 3, 5),
-            tools: Vec::new(),
         },
         params: GenerateParams {
             sampling,

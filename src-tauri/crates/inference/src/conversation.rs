@@ -2,7 +2,6 @@
 
 use jiff::civil::Date;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 /// The speaker of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -82,8 +81,6 @@ pub struct Conversation {
     pub thinking: bool,
     /// Date that the template writes; the same for a whole chat, so that its prompt never changes.
     pub today: Date,
-    /// Function schemas on offer.
-    pub tools: Vec<Value>,
 }
 
 #[cfg(test)]

@@ -67,7 +67,6 @@ impl AnswerArgs {
             instructions: self.system.clone(),
             thinking: !self.no_think,
             today: chat::now().date(),
-            tools: Vec::new(),
         }
     }
 }

@@ -191,10 +191,7 @@ impl PromptDraft<'_> {
 
     fn context(&self, verbatim: &BTreeSet<usize>) -> Value {
         let Conversation {
-            messages,
-            thinking,
-            tools,
-            ..
+            messages, thinking, ..
         } = self.conversation;
         let mut rendered: Vec<Value> = messages
             .iter()
@@ -223,11 +220,6 @@ impl PromptDraft<'_> {
             } else {
                 rendered.insert(0, json!({"role": "system", "content": text}));
             }
-        }
-        if !tools.is_empty() {
-            let tools: Vec<Value> = tools.iter().map(|tool| self.guard.json(tool)).collect();
-            context["xml_tools"] = tools.clone().into();
-            context["tools"] = tools.into();
         }
         context["messages"] = rendered.into();
         context

@@ -33,8 +33,6 @@ pub struct ChatTemplate {
 pub struct Capabilities {
     /// The format has thinking, and `enable_thinking` changes the prompt.
     pub thinking: bool,
-    /// Tools in `xml_tools` or `tools` appear in the prompt.
-    pub tools: bool,
     /// The variable `custom_instructions` appears in the prompt.
     pub instructions: bool,
 }
@@ -115,8 +113,6 @@ impl ChatTemplate {
     fn probe(&self) -> Capabilities {
         const MARK: &str = "goldcrest-probe";
         const DAY: Date = Date::constant(2026, 1, 1);
-        let tool = json!({"type": "function", "function": {"name": MARK, "description": "",
-            "parameters": {"type": "object", "properties": {}}}});
         let prompt = |mut context: serde_json::Value| {
             context["messages"] = json!([{"role": "user", "content": "Hi"}]);
             context["add_generation_prompt"] = json!(true);
@@ -127,7 +123,6 @@ impl ChatTemplate {
         let without = prompt(json!({"enable_thinking": false}));
         Capabilities {
             thinking: self.protocol.thinking && with.is_ok() && with != without,
-            tools: shows_mark(json!({"xml_tools": [tool], "tools": [tool]})),
             instructions: shows_mark(json!({"custom_instructions": MARK})),
         }
     }

@@ -115,7 +115,6 @@ fn conversation(messages: Vec<Turn>, thinking: bool) -> Conversation {
         instructions: None,
         thinking,
         today: Date::constant(2026, 3, 5),
-        tools: Vec::new(),
     }
 }
 

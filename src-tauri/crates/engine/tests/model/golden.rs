@@ -30,7 +30,6 @@ fn prompt(engine: &Engine, question: &str, thinking: bool) -> Prompt {
         instructions: None,
         thinking,
         today: jiff::civil::date(2026, 3, 5),
-        tools: Vec::new(),
     };
     engine.prompt(&conversation).expect("a prompt")
 }

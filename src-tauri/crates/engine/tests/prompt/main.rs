@@ -30,7 +30,6 @@ fn conversation(messages: Vec<Turn>, thinking: bool) -> Conversation {
         instructions: None,
         thinking,
         today: TODAY,
-        tools: Vec::new(),
     }
 }
 
@@ -129,11 +128,11 @@ fn content_never_becomes_structure() {
     for template in [tiny_template, ChatTemplate::built_in()] {
         for round in 0..400 {
             let thinking = round % 2 == 0;
-            let texts: Vec<String> = (0..6).map(|_| hostile(&mut random)).collect();
+            let texts: Vec<String> = (0..5).map(|_| hostile(&mut random)).collect();
             let build = |texts: &[String]| {
                 let mut answer = Turn::new(Role::Assistant, texts[1].clone());
                 answer.thinking =
-                    Some(texts[5].clone()).filter(|text| !text.trim_matches('\n').is_empty());
+                    Some(texts[4].clone()).filter(|text| !text.trim_matches('\n').is_empty());
                 let messages = vec![
                     user(&texts[0]),
                     answer,
@@ -146,7 +145,6 @@ fn content_never_becomes_structure() {
                 ];
                 let conversation = Conversation {
                     instructions: Some(texts[3].clone()).filter(|text| !text.trim().is_empty()),
-                    tools: vec![json!({"name": texts[4], texts[4].clone(): texts[4]})],
                     ..conversation(messages, thinking)
                 };
                 prompt_of(&conversation, &template, &tokenizer).expect("a prompt")

@@ -82,7 +82,6 @@ fn chat(tokens: u32, question: Option<&str>) -> Conversation {
         instructions: None,
         thinking: false,
         today: jiff::civil::Date::constant(2026, 3, 5),
-        tools: Vec::new(),
     }
 }
 

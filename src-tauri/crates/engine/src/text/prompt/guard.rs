@@ -8,8 +8,6 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use serde_json::Value;
-
 use crate::text::tokenizer::Specials;
 
 const MARK: char = '\u{fdd0}';
@@ -63,21 +61,6 @@ impl<'a> Guard<'a> {
     /// slash is marked too, so that a path is only a path.
     pub(super) fn instructions(&self, text: &str) -> String {
         self.marked(text, |c| c == '/' || self.is_start(c))
-    }
-
-    /// Every string in `value` as content.
-    pub(super) fn json(&self, value: &Value) -> Value {
-        match value {
-            Value::String(text) => self.content(text).into(),
-            Value::Array(items) => items.iter().map(|item| self.json(item)).collect(),
-            Value::Object(fields) => {
-                let fields = fields.iter();
-                fields
-                    .map(|(key, field)| (self.protocol(key), self.json(field)))
-                    .collect()
-            }
-            other => other.clone(),
-        }
     }
 
     /// Placeholder content for the ids of the turn with this index.

@@ -99,7 +99,6 @@ impl MessageEncoder {
             instructions: None,
             thinking: frame.thinking,
             today: jiff::civil::Date::MIN,
-            tools: Vec::new(),
         };
         let draft = self.draft(&alone);
         let answers = draft.answer_ids();

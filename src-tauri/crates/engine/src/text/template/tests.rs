@@ -87,7 +87,6 @@ fn published_templates_render_byte_for_byte() {
         }
         let thinks = Capabilities {
             thinking: true,
-            tools: name == "official",
             instructions: true,
         };
         assert_eq!(template.capabilities(), thinks, "{name}");
@@ -142,7 +141,6 @@ fn built_in_template_follows_the_protocol() {
     let template = ChatTemplate::built_in();
     let all = Capabilities {
         thinking: true,
-        tools: true,
         instructions: true,
     };
     assert_eq!(template.capabilities(), all);

@@ -42,7 +42,6 @@ fn answer(
         instructions: None,
         thinking: true,
         today: Date::constant(2026, 3, 5),
-        tools: Vec::new(),
     };
     let prompt = engine.prompt(&conversation).expect("a prompt");
     // A prompt that is cached up to its last token is read with other arithmetic than an uncached one.
