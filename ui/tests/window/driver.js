@@ -136,8 +136,20 @@ export class Session {
   async press(...keys) {
     const down = keys.map((value) => ({ type: "keyDown", value }));
     const up = keys.toReversed().map((value) => ({ type: "keyUp", value }));
-    const actions = [{ type: "key", id: "keyboard", actions: [...down, ...up] }];
-    await this.send("POST", "/actions", { actions });
+    await this.#keys([...down, ...up]);
+  }
+
+  /** Presses the keys of a text one after another. */
+  async pressEach(text) {
+    const actions = [...text].flatMap((value) => [
+      { type: "keyDown", value },
+      { type: "keyUp", value },
+    ]);
+    await this.#keys(actions);
+  }
+
+  async #keys(actions) {
+    await this.send("POST", "/actions", { actions: [{ type: "key", id: "keyboard", actions }] });
   }
 
   /** Screenshot of the window, as the bytes of a PNG. */

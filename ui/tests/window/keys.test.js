@@ -21,9 +21,7 @@ let display;
 before(async () => (display = await Display.open()));
 after(() => display.close());
 
-const type = async (app, text) => {
-  for (const character of text) await app.session.press(character);
-};
+const type = (app, text) => app.session.pressEach(text);
 const field = (app) => app.session.run("return document.activeElement.value");
 const undo = (app) => app.session.press(CONTROL, "z");
 const redo = (app) => app.session.press(CONTROL, SHIFT, "Z");
@@ -93,11 +91,13 @@ test("undo stays in the field that has the cursor, whichever it is", async (t) =
     const start = await field(app);
     await type(app, "xyz");
     assert.equal(await field(app), `${start}xyz`, name);
-    await undo(app);
+    // On a busy machine, the pauses between the letters can make several steps of them.
+    let steps = 0;
+    for (; steps === 0 || (steps < 3 && (await field(app)) !== start); steps++) await undo(app);
     assert.equal(await field(app), start, name);
-    await redo(app);
+    for (let step = 0; step < steps; step++) await redo(app);
     assert.equal(await field(app), `${start}xyz`, name);
-    await undo(app);
+    for (let step = 0; step < steps; step++) await undo(app);
     await app.session.press(ESCAPE);
     if (name === "a setting") await app.session.press(ESCAPE);
     await app.until(`${name} to be gone`, () =>
@@ -113,7 +113,8 @@ test("with nothing to take back in the field, undo takes back what was done in t
   await app.invoke("rename_chat", { id: chats[0].id, title: "Another name" });
   await app.focus(await app.get("textbox", "Message"));
   await type(app, "ab");
-  await undo(app);
+  do await undo(app);
+  while ((await field(app)) !== "");
   await undo(app);
   await app.get("button", "What is Goldcrest?");
   await redo(app);
