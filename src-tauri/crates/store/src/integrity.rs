@@ -33,11 +33,16 @@ pub fn forget_check(database: &Path) {
 
 /// Returns the damage that SQLite finds in a file, if any. A check that could not run is an error.
 pub(crate) fn fault(db: &Connection) -> Result<Option<String>, StoreError> {
-    match db.query_row("PRAGMA quick_check(1)", [], |row| row.get::<_, String>(0)) {
-        Ok(state) => Ok(Some(state).filter(|state| state != "ok")),
-        Err(error) if error::is_damage(&error) => Ok(Some(error.to_string())),
-        Err(error) => Err(error.into()),
+    // The first leaves out the free pages if the table that it happens to begin with is a view.
+    for check in ["PRAGMA quick_check(1)", "PRAGMA quick_check(sqlite_schema)"] {
+        match db.query_row(check, [], |row| row.get::<_, String>(0)) {
+            Ok(state) if state == "ok" => {}
+            Ok(state) => return Ok(Some(state)),
+            Err(error) if error::is_damage(&error) => return Ok(Some(error.to_string())),
+            Err(error) => return Err(error.into()),
+        }
     }
+    Ok(None)
 }
 
 pub(crate) fn damaged(database: &Path, detail: &str, opens: bool) -> StoreError {
