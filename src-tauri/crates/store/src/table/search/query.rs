@@ -1,7 +1,7 @@
 //! The terms of a query: words, and phrases in quotes.
 
 use super::fold::fold;
-use super::words::{TokenKind, kind, tokens, words};
+use super::words::{WordKind, kind, tokens, words};
 
 /// Limits of a query: the rest is ignored.
 const MAX_CHARS: usize = 512;
@@ -38,7 +38,7 @@ impl Term {
     pub(super) fn as_words(&self) -> Option<String> {
         let last = self.words.last()?;
         // Characters of Chinese, Japanese and Korean are complete.
-        let is_whole = self.is_closed || tokens(last).any(|t| t.kind == TokenKind::Character);
+        let is_whole = self.is_closed || tokens(last).any(|t| t.kind == WordKind::Character);
         let end = if is_whole { "" } else { "*" };
         Some(format!("{}{end}", quoted(&self.words.join(" "))))
     }
@@ -51,7 +51,7 @@ impl Term {
 
     /// Returns whether it has symbols, which are matched literally.
     pub(super) fn has_signs(&self) -> bool {
-        tokens(&self.literal).any(|token| token.kind == TokenKind::Sign)
+        tokens(&self.literal).any(|token| token.kind == WordKind::Sign)
     }
 
     /// Returns the phrase for all of it, with its symbols: for the trigram index, or for the symbols in the index of
@@ -69,7 +69,7 @@ impl Term {
         let mut characters = self.words.iter().flat_map(|word| word.chars());
         characters
             .next()
-            .is_some_and(|c| kind(c) == Some(TokenKind::Word))
+            .is_some_and(|c| kind(c) == Some(WordKind::Word))
             && characters.next().is_none()
     }
 }

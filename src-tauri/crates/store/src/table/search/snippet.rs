@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::fold::{Folded, HIT_BEGIN, HIT_END};
 use super::query::Term;
-use super::words::{TokenKind, tokens};
+use super::words::{WordKind, tokens};
 
 /// Bytes of a text that are searched first, and then: most hits are near the beginning.
 const PARTS: [usize; 4] = [500, 4_000, 64_000, usize::MAX];
@@ -62,11 +62,11 @@ impl Marker {
     /// Returns the text around the hits that are closest together; `None` if it has none.
     pub(super) fn snippet(&self, text: &str) -> Option<String> {
         for most in PARTS {
-            let part = first_part(text, most);
-            let folded = Folded::new(part);
+            let kind = first_part(text, most);
+            let folded = Folded::new(kind);
             let hits = self.hits(&folded.text);
             let (window, needles) = best_window(&hits, self.needles.len());
-            let is_whole = part.len() == text.len();
+            let is_whole = kind.len() == text.len();
             if (needles == self.needles.len() || is_whole) && needles > 0 {
                 return Some(around(text, &folded, &hits[window..]));
             }
@@ -81,7 +81,7 @@ impl Marker {
     fn hits(&self, folded: &str) -> Vec<Hit> {
         let mut hits = Vec::new();
         let words: Vec<Range<usize>> = tokens(folded)
-            .filter(|token| token.kind != TokenKind::Sign)
+            .filter(|token| token.kind != WordKind::Sign)
             .map(|token| token.at)
             .collect();
         for (number, needle) in self.needles.iter().enumerate() {
@@ -184,9 +184,9 @@ fn around(text: &str, folded: &Folded, hits: &[Hit]) -> String {
 /// Returns a range of the text in which the hits are marked.
 fn marked(text: &str, shown: Range<usize>, folded: &Folded, hits: &[Hit]) -> String {
     let mut marked = String::with_capacity(shown.len() + 16);
-    let push = |marked: &mut String, part: Range<usize>| {
+    let push = |marked: &mut String, kind: Range<usize>| {
         marked.extend(
-            text[part]
+            text[kind]
                 .chars()
                 .filter(|c| !matches!(*c, HIT_BEGIN | HIT_END)),
         );
@@ -217,9 +217,9 @@ fn first_part(text: &str, most: usize) -> &str {
     if text.len() <= most {
         return text;
     }
-    let part = &text[..text.floor_char_boundary(most)];
-    let blank = part.rfind(char::is_whitespace);
-    &part[..blank.filter(|at| *at > 0).unwrap_or(part.len())]
+    let kind = &text[..text.floor_char_boundary(most)];
+    let blank = kind.rfind(char::is_whitespace);
+    &kind[..blank.filter(|at| *at > 0).unwrap_or(kind.len())]
 }
 
 #[cfg(test)]

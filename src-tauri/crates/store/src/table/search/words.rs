@@ -7,7 +7,7 @@ use super::fold::fold;
 
 /// Kind of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum TokenKind {
+pub(super) enum WordKind {
     /// Consecutive letters and digits.
     Word,
     /// One character of Chinese, Japanese or Korean, which write words without spaces or with endings.
@@ -19,12 +19,12 @@ pub(super) enum TokenKind {
 /// A word, a character or a symbol, and its bytes in the folded text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Token {
-    pub(super) kind: TokenKind,
+    pub(super) kind: WordKind,
     pub(super) at: Range<usize>,
 }
 
 /// Returns the kind of token that a character belongs to; `None` for a separator.
-pub(super) fn kind(c: char) -> Option<TokenKind> {
+pub(super) fn kind(c: char) -> Option<WordKind> {
     match c {
         c if c.is_whitespace() || c.is_control() => None,
         '\u{1100}'..='\u{11FF}'
@@ -45,9 +45,9 @@ pub(super) fn kind(c: char) -> Option<TokenKind> {
         | '\u{AC00}'..='\u{D7FF}'
         | '\u{F900}'..='\u{FAFF}'
         | '\u{1AFF0}'..='\u{1B16F}'
-        | '\u{20000}'..='\u{3FFFF}' => Some(TokenKind::Character),
-        c if c.is_alphanumeric() => Some(TokenKind::Word),
-        _ => Some(TokenKind::Sign),
+        | '\u{20000}'..='\u{3FFFF}' => Some(WordKind::Character),
+        c if c.is_alphanumeric() => Some(WordKind::Word),
+        _ => Some(WordKind::Sign),
     }
 }
 
@@ -61,10 +61,10 @@ pub(super) fn tokens(folded: &str) -> impl Iterator<Item = Token> {
         let kind_of_first = kind(first)?;
         let start = at + skipped;
         let length = match kind_of_first {
-            TokenKind::Word => folded[start..]
-                .find(|c| kind(c) != Some(TokenKind::Word))
+            WordKind::Word => folded[start..]
+                .find(|c| kind(c) != Some(WordKind::Word))
                 .unwrap_or(folded.len() - start),
-            TokenKind::Character | TokenKind::Sign => first.len_utf8(),
+            WordKind::Character | WordKind::Sign => first.len_utf8(),
         };
         at = start + length;
         Some(Token {
@@ -77,7 +77,7 @@ pub(super) fn tokens(folded: &str) -> impl Iterator<Item = Token> {
 /// Returns the words and characters of folded text.
 pub(super) fn words(folded: &str) -> impl Iterator<Item = &str> {
     tokens(folded)
-        .filter(|token| token.kind != TokenKind::Sign)
+        .filter(|token| token.kind != WordKind::Sign)
         .map(|token| &folded[token.at])
 }
 
@@ -102,7 +102,7 @@ pub(super) fn indexed_signs<'t>(texts: impl IntoIterator<Item = &'t str>) -> Str
         let folded = fold(text);
         let mut before: Option<Token> = None;
         for token in tokens(&folded) {
-            if token.kind == TokenKind::Sign {
+            if token.kind == WordKind::Sign {
                 signs.insert(folded[token.at.clone()].to_owned());
             }
             if let Some(before) = before
@@ -119,7 +119,7 @@ pub(super) fn indexed_signs<'t>(texts: impl IntoIterator<Item = &'t str>) -> Str
 
 fn is_sign_pair(folded: &str, left: &Token, right: &Token) -> bool {
     let is_single = |token: &Token| folded[token.at.clone()].chars().nth(1).is_none();
-    let has_sign = [left, right].iter().any(|it| it.kind == TokenKind::Sign);
+    let has_sign = [left, right].iter().any(|it| it.kind == WordKind::Sign);
     has_sign && is_single(left) && is_single(right)
 }
 
