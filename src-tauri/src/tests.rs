@@ -10,7 +10,7 @@ use app::model_check::ModelChecker;
 use app::startup::{StartError, Startup};
 use app::wire::StartState;
 use chat::{Chat, Failure, FailureCode, ModelChoice, ModelHost, ModelInfo, ModelOptions, Opening};
-use engine::{Conversation, Event, Finished, GenerateParams, Prompt, Signals};
+use engine::{Conversation, Event, Finished, ModelRequest, Prompt, RequestId};
 use serde_json::{Value, json};
 use store::Store;
 use tauri::ipc::{CallbackFn, Channel, InvokeBody};
@@ -58,14 +58,16 @@ impl ModelHost for NoModel {
         Err(Failure::new(FailureCode::Other, "there is none"))
     }
 
-    fn generate(
-        &mut self,
-        _: &Prompt,
-        _: &GenerateParams,
-        _: Signals<'_>,
-        _: &mut dyn FnMut(Event<'_>),
-    ) -> Result<Finished, Failure> {
+    fn submit(&mut self, _: ModelRequest) -> Result<(), Failure> {
         Err(Failure::new(FailureCode::Other, "there is none"))
+    }
+
+    fn step(
+        &mut self,
+        _: &AtomicBool,
+        _: &mut dyn FnMut(RequestId, Event<'_>),
+    ) -> Vec<(RequestId, Result<Finished, Failure>)> {
+        Vec::new()
     }
 }
 
@@ -295,7 +297,7 @@ fn a_chat_goes_through_the_door_and_back() {
         )
         .expect("sent");
     let chat = &view["chat"]["id"];
-    assert_eq!(view["messages"][0]["text"], "Hello");
+    assert_eq!(view["messages"][0]["parts"][0]["text"], "Hello");
     assert_eq!(view["messages"][0]["role"], "user");
 
     window

@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use chat::Device;
 use engine::{
-    KvType, Part, Role, Sampling, SamplingDefaults, Stats, StopReason, ThinkingCut, Turn,
+    GenerateParams, KvType, Role, Sampling, SamplingDefaults, Stats, StopReason, ThinkingCut,
+    TokenKind, Turn,
 };
 
 use super::*;
@@ -83,6 +84,7 @@ pub struct Recorder {
     /// True if it ignores cancellation, too.
     is_deaf: bool,
     open: Option<ModelInfo>,
+    requests: Vec<ModelRequest>,
 }
 
 impl Recorder {
@@ -114,6 +116,7 @@ pub fn figures() -> Stats {
         thinking_tokens: 1,
         thinking_cut: Some(ThinkingCut::Budget),
         repeated: false,
+        shared: false,
         first_token_ms: 1235.0,
         tokens_per_second: 16.25,
         read_per_second: 84.5,
@@ -192,40 +195,52 @@ impl ModelHost for Recorder {
         Ok(Prompt::of_ids(vec![0; 10]))
     }
 
-    fn generate(
+    fn submit(&mut self, request: ModelRequest) -> Result<(), Failure> {
+        self.requests.push(request);
+        Ok(())
+    }
+
+    fn step(
         &mut self,
-        _: &Prompt,
-        params: &GenerateParams,
-        Signals { cancel, .. }: Signals<'_>,
-        on_event: &mut dyn FnMut(Event<'_>),
-    ) -> Result<Finished, Failure> {
+        _: &AtomicBool,
+        on_event: &mut dyn FnMut(RequestId, Event<'_>),
+    ) -> Vec<(RequestId, Result<Finished, Failure>)> {
+        let Some(request) = self.requests.pop() else {
+            return Vec::new();
+        };
+        vec![(request.id, Ok(self.run(&request, on_event)))]
+    }
+}
+
+impl Recorder {
+    fn run(
+        &self,
+        request: &ModelRequest,
+        on_event: &mut dyn FnMut(RequestId, Event<'_>),
+    ) -> Finished {
         let prompted = self.prompted.lock().expect("not poisoned");
         let conversation = prompted.last().cloned().expect("a prompt");
         self.turns.lock().expect("not poisoned").push(Asked {
             conversation,
-            params: params.clone(),
+            params: request.params.clone(),
         });
-        for (id, piece, part) in [
-            (41, "<think>", Part::Control),
-            (42, "Hm.", Part::Thinking),
-            (43, "</think>", Part::Control),
-            (44, "Yes.", Part::Answer),
+        for (id, piece, kind) in [
+            (41, "<think>", TokenKind::Control),
+            (42, "Hm.", TokenKind::Thinking),
+            (43, "</think>", TokenKind::Control),
+            (44, "Yes.", TokenKind::Answer),
         ] {
-            on_event(Event::Token { id, piece, part });
+            on_event(request.id, Event::Token { id, piece, kind });
         }
-        while self.is_endless.load(Ordering::Relaxed) {
-            if cancel.load(Ordering::Relaxed) && !self.is_deaf {
-                return Ok(Finished {
-                    reason: StopReason::Cancelled,
-                    stats: figures(),
-                });
+        let mut reason = StopReason::MaxTokens;
+        while reason != StopReason::Cancelled && self.is_endless.load(Ordering::Relaxed) {
+            if request.signals.is_cancelled() && !self.is_deaf {
+                reason = StopReason::Cancelled;
             }
             std::thread::sleep(Duration::from_millis(1));
         }
-        Ok(Finished {
-            reason: StopReason::MaxTokens,
-            stats: figures(),
-        })
+        let stats = figures();
+        Finished { reason, stats }
     }
 }
 
@@ -263,8 +278,10 @@ fn a_request_reaches_the_model_and_its_figures_the_page_field_by_field() {
         (chat, answer)
     };
     let (chat, answer) = send(&Value::Null, "What is green?");
-    assert_eq!(answer["text"], "Yes.");
-    assert_eq!(answer["thinking"], "Hm.");
+    assert_eq!(
+        answer["parts"],
+        json!([{ "kind": "thinking", "text": "Hm." }, { "kind": "text", "text": "Yes." }])
+    );
     assert_eq!(answer["state"], "limit");
     assert_eq!(
         answer["stats"],
@@ -275,6 +292,7 @@ fn a_request_reaches_the_model_and_its_figures_the_page_field_by_field() {
             "thinkingTokens": 1,
             "thinkingCut": "budget",
             "repeated": false,
+            "shared": false,
             "firstTokenMs": 1235.0,
             "tokensPerSecond": 16.25,
             "readPerSecond": 84.5,
@@ -358,7 +376,7 @@ fn every_verb_of_a_chat_does_what_the_page_asks() {
     let last = answered(&window, chat);
     let edited = json!({ "message": last["id"], "text": "No.", "answer": null });
     let view = invoke("edit_message", edited);
-    assert_eq!(view["messages"][0]["text"], "No.");
+    assert_eq!(view["messages"][0]["parts"][0]["text"], "No.");
     assert_eq!(model.turns(), turns, "nothing is asked of the model");
 
     invoke("save_draft", json!({ "id": chat, "text": "Dear" }));

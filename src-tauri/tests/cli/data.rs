@@ -100,8 +100,8 @@ fn everything() -> String {
             "leaf": 5, "folder": "Work", "pinnedAt": 150,
             "chosenPreset": { "preset": "Coder 2", "instructions": "Briefly." } } }),
         json!({ "message": { "id": 1, "shown": 3, "role": "user", "state": "done", "text": "How heavy?", "createdAt": 100 } }),
-        json!({ "message": { "id": 2, "parent": 1, "role": "assistant", "state": "failed", "text": "Five", "thinks": true,
-            "lengthWish": "shorter", "thinking": "Regulus", "thinkingMs": 1200, "model": "abc",
+        json!({ "message": { "id": 2, "parent": 1, "role": "assistant", "state": "failed", "text": "Five",
+            "thinking": "Regulus", "thinks": true, "lengthWish": "shorter", "thinkingMs": 1200, "model": "abc",
             "error": { "code": "other", "message": "no" }, "createdAt": 101 } }),
         json!({ "message": { "id": 3, "parent": 1, "shown": 4, "role": "assistant", "state": "done", "text": "Six grams.",
             "createdAt": 102 } }),
@@ -160,7 +160,7 @@ fn a_whole_database_is_the_same_after_a_round_trip_but_for_what_was_deleted() {
         for node in store.messages().tree(row.id).expect("read") {
             // The descendants of a deleted message are hidden with it.
             let message = store.messages().get(node.0);
-            if message.is_ok_and(|message| message.progress.text == "Secret") {
+            if message.is_ok_and(|message| message.progress.parts.text() == "Secret") {
                 store.messages().delete(node.0, 500).expect("deleted");
                 deleted += 1;
             }

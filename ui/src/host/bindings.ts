@@ -264,10 +264,8 @@ chat: ChatId;
 message: MessageId; 
 /**  Counts from 1 each time an answer begins or is continued. */
 seq: number; 
-/**  Appended to the thinking. */
-thinking: string; 
-/**  Appended to the text. */
-text: string; 
+/**  Appended parts. The first one continues the last part of the message, if that is of the same kind. */
+parts: Parts; 
 /**  Tokens generated so far. */
 tokens: number; 
 /**  Their rate. */
@@ -717,10 +715,8 @@ export type Message = {
 	parent: MessageId | null,
 	/**  Its author. */
 	role: Role,
-	/**  Its text. */
-	text: string,
-	/**  Thinking of the model. */
-	thinking: string | null,
+	/**  Its parts. */
+	parts: Parts,
 	/**  Milliseconds of thinking. */
 	thinkingMs: number | null,
 	/**  True if thinking was requested. */
@@ -967,6 +963,34 @@ export type Overrides = {
 	threads: Override | null,
 	context: Override | null,
 };
+
+/**  A part of a message. */
+export type Part = 
+/**  Text, as Markdown. */
+{ kind: "text"; 
+/**  The text. */
+text: string } | 
+/**  Reasoning of the model, without its tags. */
+{ kind: "thinking"; 
+/**  The reasoning. */
+text: string } | 
+/**  A tool that the model calls. */
+{ kind: "tool-call"; 
+/**  Id of the call, unique within a chat. */
+id: string; 
+/**  Name of the tool. */
+name: string; 
+/**  Its arguments, as the model wrote them: JSON, if it made no mistake. */
+arguments: string } | 
+/**  The result of a call. */
+{ kind: "tool-result"; 
+/**  Id of the call. */
+id: string; 
+/**  The result. */
+text: string };
+
+/**  The parts of a message, in their order. */
+export type Parts = Part[];
 
 /**  A preset. */
 export type Preset = {
@@ -1267,6 +1291,8 @@ export type Stats = {
 	thinkingCut: ThinkingCut | null,
 	/**  True if it was stopped because it repeated itself. */
 	repeated?: boolean,
+	/**  True if other requests were evaluated in the same passes, which slows it down. */
+	shared?: boolean,
 	/**  Time from the start to the first token, in milliseconds. */
 	firstTokenMs: number,
 	/**  Tokens generated per second, the first one not counted. */

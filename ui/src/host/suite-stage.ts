@@ -1,4 +1,5 @@
-import type { ChatView, Host, HostEvent, Message, Settings, Failure } from "./host";
+import { textOf } from "./parts";
+import type { ChatView, Host, HostEvent, Message, Part, Settings, Failure } from "./host";
 
 /**
  * Contract of every host. Each case runs against the scripted host and the real one, and does not
@@ -74,7 +75,7 @@ export class HostStage {
     await this.#set(this.questions.endless);
     const view = await this.host.send(null, this.questions.endless.text, false);
     const answer = last(view).id;
-    await this.event("delta", (event) => event.message === answer && event.text !== "");
+    await this.event("delta", (event) => event.message === answer && textOf(event) !== "");
     return { view, answer };
   }
 
@@ -111,5 +112,5 @@ export async function refused(request: Promise<unknown>): Promise<void> {
   holds(error.message.length > 10, "a refusal says why");
 }
 
-export const textOf = (deltas: { text: string }[]): string =>
-  deltas.map(({ text }) => text).join("");
+/** Text of all deltas of an answer. */
+export const grown = (deltas: { parts: Part[] }[]): string => deltas.map(textOf).join("");

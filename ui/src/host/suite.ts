@@ -1,5 +1,6 @@
 import { orderCases } from "./suite-order";
-import { equal, holds, last, refused, textOf, type HostCase } from "./suite-stage";
+import { textOf } from "./parts";
+import { equal, grown, holds, last, refused, type HostCase } from "./suite-stage";
 
 export const hostCases: HostCase[] = [
   ...orderCases,
@@ -31,7 +32,7 @@ export const hostCases: HostCase[] = [
         ],
         "the branch",
       );
-      equal(view.messages[0]?.text, questions.short.text, "the question");
+      equal(textOf(view.messages[0]), questions.short.text, "the question");
       equal(view.chat.writing, true, "the chat is being written in");
       equal(view.draft.text, "", "the chat's draft");
       const { newChatDraft, current, chats } = await host.snapshot();
@@ -56,7 +57,7 @@ export const hostCases: HostCase[] = [
         "their numbers",
       );
       equal(answer.seq, deltas.length, "the answer's number");
-      equal(answer.text, textOf(deltas).trim(), "the answer's text");
+      equal(textOf(answer), grown(deltas).trim(), "the answer's text");
       equal([answer.state, answer.error, answer.omitted], ["done", null, null], "its end");
       equal(answer.siblings, [answer.id], "its versions");
       const { stats } = answer;
@@ -93,7 +94,7 @@ export const hostCases: HostCase[] = [
       await host.stop(view.chat.id);
       const stopped = await stage.ended(answer);
       equal(stopped.state, "stopped", "its end");
-      equal(stopped.text.trimEnd(), textOf(stage.deltas(answer)).trim(), "what is there");
+      equal(textOf(stopped).trimEnd(), grown(stage.deltas(answer)).trim(), "what is there");
       equal((await host.openChat(view.chat.id)).chat.writing, false, "the chat is free");
       await host.stop(view.chat.id);
     },
@@ -108,12 +109,12 @@ export const hostCases: HostCase[] = [
       const from = stage.events.length;
       const again = await host.continueAnswer(answer);
       equal([last(again).id, last(again).state], [answer, "writing"], "the answer");
-      holds(last(again).text.startsWith(stopped.text.trimEnd()), "what was there is there");
+      holds(textOf(last(again)).startsWith(textOf(stopped).trimEnd()), "what was there is there");
       await stage.event("delta", (event) => event.message === answer, from);
       await host.stop(view.chat.id);
       const whole = await stage.ended(answer, from);
-      holds(whole.text.startsWith(stopped.text.trimEnd()), "it goes on");
-      holds(whole.text.length > stopped.text.length, "there is more of it");
+      holds(textOf(whole).startsWith(textOf(stopped).trimEnd()), "it goes on");
+      holds(textOf(whole).length > textOf(stopped).length, "there is more of it");
     },
   },
   {
@@ -124,11 +125,15 @@ export const hostCases: HostCase[] = [
       const from = stage.events.length;
       await host.continueAnswer(answer.id);
       const longer = await stage.ended(answer.id, from);
-      holds(longer.text.length > answer.text.length, "there is more of it");
-      holds(longer.text.startsWith(answer.text), "behind what was there");
+      holds(textOf(longer).length > textOf(answer).length, "there is more of it");
+      holds(textOf(longer).startsWith(textOf(answer)), "behind what was there");
       equal((await host.undo())?.chat, view.chat.id, "the chat of what was undone");
       const back = last(await host.openChat(view.chat.id));
-      equal([back.text, back.state, back.stats], [answer.text, "done", answer.stats], "as before");
+      equal(
+        [textOf(back), back.state, back.stats],
+        [textOf(answer), "done", answer.stats],
+        "as before",
+      );
       const [question] = view.messages;
       if (question) await refused(host.continueAnswer(question.id));
     },
@@ -162,12 +167,12 @@ export const hostCases: HostCase[] = [
       const copy = await host.forkChat(answer.id);
       holds(copy.chat.id !== view.chat.id, "it is another chat");
       holds(copy.chat.title.endsWith(" (copy)"), "its title says so");
-      const said = copy.messages.map(({ role, text }) => [role, text]);
+      const said = copy.messages.map((message) => [message.role, textOf(message)]);
       equal(
         said,
         [
-          ["user", view.messages[0]?.text],
-          ["assistant", answer.text],
+          ["user", textOf(view.messages[0])],
+          ["assistant", textOf(answer)],
         ],
         "its messages",
       );
@@ -230,7 +235,7 @@ export const hostCases: HostCase[] = [
       const edited = await host.editMessage(question.id, "What is a wren?", null);
       equal(edited.messages.length, 1, "what is shown");
       equal(edited.messages[0]?.siblings, [question.id, last(edited).id], "its versions");
-      equal(edited.messages[0]?.text, "What is a wren?", "its text");
+      equal(textOf(edited.messages[0]), "What is a wren?", "its text");
       const back = await host.showSibling(question.id);
       equal(back.messages.length, 2, "the first question has its answer");
     },
@@ -305,7 +310,7 @@ export const hostCases: HostCase[] = [
       const started = await host.startSummary(view.chat.id);
       equal(started.chat.continues, view.chat.id, "where it comes from");
       const [question, summary] = started.messages;
-      holds(question?.text.includes(view.chat.title) ?? false, "the question names the chat");
+      holds(textOf(question).includes(view.chat.title), "the question names the chat");
       if (!summary) throw new Error("no summary");
       equal(summary.thinks, false, "it is not thought about");
       await host.stop(started.chat.id);

@@ -1,4 +1,5 @@
 import type { HostEvent, Message } from "../host/host";
+import { textOf } from "../host/parts";
 import { beforePair } from "../text/pieces";
 import { plainText } from "../text/plain";
 import { endWords } from "./endings";
@@ -31,7 +32,7 @@ export class Announcer {
   /** Announces the progress of the answer in the open chat. */
   receive(event: Extract<HostEvent, { type: "stage" | "delta" | "ended" }>): void {
     if (event.type === "stage" && event.stage.name === "thinking") this.say("Thinking");
-    if (event.type === "delta" && event.text !== "") this.append(event.text);
+    if (event.type === "delta" && textOf(event) !== "") this.append(textOf(event));
     if (event.type === "ended") this.finish(closing(event.message));
   }
 

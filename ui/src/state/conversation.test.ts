@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { FakeHost, type Script } from "../host/fake/fake";
+import { textParts } from "../host/parts";
 import { Conversation } from "./conversation.svelte";
 import type { Entry } from "./entry.svelte";
 import { Notices } from "./notices.svelte";
@@ -59,17 +60,16 @@ test("a delta that is already there changes nothing; a missing one opens the cha
     type: "delta",
     chat,
     message: last.id,
-    thinking: "",
     tokens: 1,
     tokensPerSecond: 1,
   } as const;
   const open = vi.spyOn(host, "openChat");
   const newest = host.library.find(last.id)?.message.seq ?? 0;
-  for (const seq of [1, newest]) host.emit({ ...delta, seq, text: "again" });
+  for (const seq of [1, newest]) host.emit({ ...delta, seq, parts: textParts("again") });
   expect(last.text).toBe(before);
   expect(open).not.toHaveBeenCalled();
 
-  host.emit({ ...delta, seq: 1000, text: "too early" });
+  host.emit({ ...delta, seq: 1000, parts: textParts("too early") });
   await vi.advanceTimersByTimeAsync(1);
   expect(open).toHaveBeenCalledWith(chat);
   expect(last.text).not.toContain("too early");
@@ -90,7 +90,8 @@ test("a missing delta does not take away the answer to a request that is under w
     return view;
   };
   const regenerated = conversation.regenerate(last, false);
-  const gap = { seq: 1000, thinking: "", text: "too early", tokens: 1, tokensPerSecond: 1 };
+  const parts = textParts("too early");
+  const gap = { seq: 1000, parts, tokens: 1, tokensPerSecond: 1 };
   host.emit({ type: "delta", chat, message: last.id, ...gap });
   await vi.advanceTimersByTimeAsync(200);
   expect(await regenerated).toBe(true);

@@ -1,21 +1,22 @@
 import { expect, test } from "vitest";
 import type { Message } from "../host/host";
 import { stats } from "../host/fake/library";
+import { answerParts } from "../host/parts";
 import { endWords } from "./endings";
 
-type Ended = Pick<Message, "state" | "text" | "thinking"> & { repeated?: boolean };
+type Ended = Pick<Message, "state" | "parts"> & { repeated?: boolean };
 
 test.each<[Ended, string | null]>([
-  [{ state: "done", text: "", thinking: "Hm." }, "The model thought, but wrote no answer."],
-  [{ state: "done", text: "\n", thinking: "Hm." }, "The model thought, but wrote no answer."],
-  [{ state: "done", text: "So.", thinking: "Hm." }, null],
-  [{ state: "done", text: "So.", thinking: null }, null],
-  [{ state: "done", text: "", thinking: null }, null],
-  [{ state: "writing", text: "", thinking: "Hm." }, null],
-  [{ state: "stopped", text: "", thinking: "Hm." }, "Stopped."],
-  [{ state: "limit", text: "", thinking: "Hm." }, "The answer reached its length limit."],
+  [{ state: "done", parts: answerParts("Hm.", "") }, "The model thought, but wrote no answer."],
+  [{ state: "done", parts: answerParts("Hm.", "\n") }, "The model thought, but wrote no answer."],
+  [{ state: "done", parts: answerParts("Hm.", "So.") }, null],
+  [{ state: "done", parts: answerParts("", "So.") }, null],
+  [{ state: "done", parts: answerParts("", "") }, null],
+  [{ state: "writing", parts: answerParts("Hm.", "") }, null],
+  [{ state: "stopped", parts: answerParts("Hm.", "") }, "Stopped."],
+  [{ state: "limit", parts: answerParts("Hm.", "") }, "The answer reached its length limit."],
   [
-    { state: "limit", text: "Ha. Ha.", thinking: null, repeated: true },
+    { state: "limit", parts: answerParts("", "Ha. Ha."), repeated: true },
     "Stopped: it was repeating itself.",
   ],
 ])("%j ended so: %s", ({ repeated = false, ...message }, words) =>

@@ -5,16 +5,17 @@ import type {
   Message,
   MessageState,
   Omitted,
+  Part,
   ReadFrom,
   Role,
   Stage,
 } from "../host/host";
+import { appended, textOf, thinkingOf } from "../host/parts";
 import { remedy } from "./failures";
 
 type Delta = {
   seq: number;
-  thinking: string;
-  text: string;
+  parts: Part[];
   tokens: number;
   tokensPerSecond: number;
 };
@@ -32,8 +33,9 @@ export class Entry {
   readonly length: LengthWish | null;
   /** Topic of the guide that the text comes from; null if a model wrote it. */
   guide = $state<string | null>(null);
-  text = $state("");
-  thinking = $state("");
+  parts = $state.raw<Part[]>([]);
+  readonly text = $derived(textOf(this));
+  readonly thinking = $derived(thinkingOf(this));
   thinkingMs = $state<number | null>(null);
   state = $state<MessageState>("done");
   stats = $state.raw<AnswerStats | null>(null);
@@ -92,8 +94,7 @@ export class Entry {
   /** Copies the host's state of this message. */
   absorb(message: Message): void {
     this.guide = message.guide;
-    this.text = message.text;
-    this.thinking = message.thinking ?? "";
+    this.parts = message.parts;
     this.thinkingMs = message.thinkingMs;
     this.state = message.state;
     this.stats = message.stats;
@@ -127,13 +128,10 @@ export class Entry {
     if (delta.seq <= this.#seq) return true;
     if (delta.seq !== this.#seq + 1) return false;
     this.#seq = delta.seq;
-    if (delta.thinking !== "") {
-      this.thinking += delta.thinking;
-      this.enter({ name: "thinking" });
-    }
-    if (delta.text !== "") {
-      this.text += delta.text;
-      this.enter({ name: "writing" });
+    this.parts = appended(this.parts, delta.parts);
+    for (const { kind } of delta.parts) {
+      if (kind === "thinking") this.enter({ name: "thinking" });
+      if (kind === "text") this.enter({ name: "writing" });
     }
     this.pace = { tokens: delta.tokens, perSecond: delta.tokensPerSecond };
     return true;

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import type { Message } from "../host/host";
 import { FakeHost } from "../host/fake/fake";
+import { textParts } from "../host/parts";
 import { App } from "./app.svelte";
 
 let app: App;
@@ -107,7 +108,7 @@ it("counts an answer that grows, and stays where the reader is", async () => {
   const { moves } = app.find;
   answer.state = "writing";
   for (let delta = 0; delta < 10; delta++) {
-    answer.text += " and a **bird**";
+    answer.parts = textParts(`${answer.text} and a **bird**`);
     app.find.grown();
   }
   expect(app.find.words).toBe("1 of 2");

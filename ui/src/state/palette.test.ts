@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { FakeHost } from "../host/fake/fake";
 import type { SearchAnswer } from "../host/host";
+import { textParts } from "../host/parts";
 import { App } from "./app.svelte";
 import { commands, offerCommands } from "./commands";
 import type { PaletteRow } from "./palette.svelte";
@@ -244,7 +245,7 @@ test("a chat of the bin is not gone on with, nor summed up", async () => {
 test("a sign is searched for, and names no command", async () => {
   const [chat] = [...host.library.chats.values()].slice(-1);
   if (!chat?.messages[0]) throw new Error("no message");
-  chat.messages[0].text = "An eagle: 🦅, 2 * 3";
+  chat.messages[0].parts = textParts("An eagle: 🦅, 2 * 3");
   app.palette.open();
   for (const sign of ["🦅", "*"]) {
     await typed(sign);

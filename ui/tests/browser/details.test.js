@@ -236,7 +236,7 @@ for (const [thinkingMs, title] of [
 
 scene("long thinking is shown from its beginning to its end", {}, async (page) => {
   const thinking = Array.from({ length: 4000 }, (_, at) => `Thought ${at}.`).join("\n");
-  await openWith(page, { thinking });
+  await openWith(page, { parts: [{ kind: "thinking", text: thinking }] });
   const region = log(page).getByRole("group", { name: "Thinking" });
   await region.getByRole("button").click();
   await soon(async () => {

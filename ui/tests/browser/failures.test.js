@@ -9,7 +9,7 @@ async function openFailed(page, error) {
   await page.evaluate((error) => {
     for (const { messages } of window.stage.library.chats.values())
       for (const message of messages.filter(({ role }) => role === "assistant"))
-        Object.assign(message, { state: "failed", error, text: "", thinking: null });
+        Object.assign(message, { state: "failed", error, parts: [] });
     for (const { messages } of window.stage.library.chats.values())
       for (const message of messages.filter(({ stats }) => stats))
         message.stats = { ...message.stats, tokens: 0, tokensPerSecond: 0, firstTokenMs: 0 };

@@ -70,9 +70,8 @@ const fill = (page, ...texts) =>
     const first = chat.messages[0];
     for (const [at, text] of texts.entries()) {
       const each = chat.messages[at];
-      if (each) each.text = text;
+      if (each) each.parts = [{ kind: "text", text }];
       else window.stage.library.add(chat, at % 2 ? "assistant" : "user", { text });
-      chat.messages[at].thinking = null;
     }
     return first.id;
   }, texts);
@@ -198,7 +197,7 @@ scene("thoughts and folded questions are unfolded where it leads there", {}, asy
   await fill(page, `${"A long paste.\n".repeat(500)}The needle.`, "No such thing.");
   await page.evaluate(() => {
     const [chat] = [...window.stage.library.chats.values()].slice(-1);
-    chat.messages[1].thinking = "A needle in the hay.";
+    chat.messages[1].parts.unshift({ kind: "thinking", text: "A needle in the hay." });
   });
   await open(page);
   await find(page, "needle", "1 of 2");
@@ -212,7 +211,7 @@ scene("a match in an answer is not taken for one in its thoughts", {}, async (pa
   await fill(page, "x", "A bird, and another **Bird**.");
   await page.evaluate(() => {
     const [chat] = [...window.stage.library.chats.values()].slice(-1);
-    chat.messages[1].thinking = "One BIRD, they ask.";
+    chat.messages[1].parts.unshift({ kind: "thinking", text: "One BIRD, they ask." });
   });
   await open(page);
   await find(page, "bird", "1 of 3");
@@ -329,14 +328,14 @@ async function searchChat(t, messages) {
     const [chat] = [...window.stage.library.chats.values()].slice(-1);
     let sum = 0;
     for (const [at, each] of chat.messages.entries()) {
-      each.text =
+      const text =
         each.role === "user"
           ? `Question ${at} about birds?`
           : `Answer **${at}**: a *goldcrest* weighs “${at % 9} g”, or so.\n\n- it is number ${at}\n- it sings in a voice so high that most people\n\n\`\`\`js\ncall(${at});\n\`\`\`\n\n| a | b |\n|---|---|\n| row ${at} | $x_{${at}}$ |\n`;
-      each.thinking = null;
-      sum += each.text.length;
+      each.parts = [{ kind: "text", text }];
+      sum += text.length;
     }
-    chat.messages[needle].text += "\n\nOnly here: **need**le.";
+    chat.messages[needle].parts[0].text += "\n\nOnly here: **need**le.";
     return sum;
   }, needle);
   t.diagnostic(`${messages} messages, ${size} characters`);

@@ -160,7 +160,8 @@ test("a chat that was left near its end is found there, not at its end", async (
   await page.evaluate(() => {
     const [chat] = [...window.stage.library.chats.values()].slice(-1);
     const answers = chat.messages.slice(-8, -2).filter(({ role }) => role === "assistant");
-    for (const each of answers) each.text = `\`\`\`\n${"one\n".repeat(60)}\`\`\``;
+    const text = `\`\`\`\n${"one\n".repeat(60)}\`\`\``;
+    for (const each of answers) each.parts = [{ kind: "text", text }];
   });
   await chats(page).getByText(LONG).click();
   await log(page).getByRole("article").last().waitFor();

@@ -63,8 +63,11 @@ scene("what is found in the thinking is marked as such, and unfolded", {}, async
   await chats(page).getByText("A story about a small bird").click();
   const thought = await page.evaluate(() => {
     const all = [...window.stage.library.chats.values()].flatMap(({ messages }) => messages);
-    const words = all.find(({ thinking }) => thinking)?.thinking ?? "";
-    const texts = all.map(({ text }) => text.toLowerCase()).join(" ");
+    const parts = all.flatMap((message) => message.parts);
+    const words = parts.find(({ kind }) => kind === "thinking")?.text ?? "";
+    const texts = parts
+      .map(({ kind, text }) => (kind === "text" ? text.toLowerCase() : ""))
+      .join(" ");
     return words.match(/[a-z]{5,}/gu).find((word) => !texts.includes(word));
   });
   await open(page, thought);

@@ -58,8 +58,16 @@ const variants = [
 ];
 const zoomed = { colorScheme: "light", width: 550, height: 360, deviceScaleFactor: 2 };
 
-/** Fixed time, so that a picture is the same on each day. */
-const view = { now: "2026-03-05T10:30:00", timezoneId: "Europe/Berlin", locale: "en-GB" };
+/**
+ * Fixed time, so that a picture is the same on each day, and no motion: a click on a control of a
+ * dialog that is still opening may scroll its list.
+ */
+const view = {
+  now: "2026-03-05T10:30:00",
+  timezoneId: "Europe/Berlin",
+  locale: "en-GB",
+  reducedMotion: "reduce",
+};
 
 /** Pictures that need the list of chats, which is hidden in a small window. */
 const LARGE_ONLY = ["context-menu"];

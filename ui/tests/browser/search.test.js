@@ -88,7 +88,8 @@ scene("a word deep in a long answer is found and shown", {}, async (page) => {
     const [chat] = [...window.stage.library.chats.values()].slice(-1);
     const answer = chat.messages.at(-1);
     const filler = "A paragraph of **plain** words.\n\n".repeat(2500);
-    answer.text = `${filler}The *needle* lies here.\n\n${filler}`;
+    const text = `${filler}The *needle* lies here.\n\n${filler}`;
+    answer.parts = [{ kind: "text", text }];
   });
   await search(page, "eedl lies");
   await hits(page).getByRole("button").first().click();
@@ -99,7 +100,8 @@ scene("a word deep in a long answer is found and shown", {}, async (page) => {
 scene("the language of code is found above it", {}, async (page) => {
   await page.evaluate(() => {
     const [chat] = [...window.stage.library.chats.values()].slice(-1);
-    chat.messages[1].text = "Like this:\n\n```python\nprint(1)\n```";
+    const text = "Like this:\n\n```python\nprint(1)\n```";
+    chat.messages[1].parts = [{ kind: "text", text }];
   });
   await search(page, "python");
   await hits(page).getByRole("button").first().click();
@@ -110,8 +112,9 @@ scene("a word in a folded message and one in the thinking are unfolded", {}, asy
   await page.evaluate(() => {
     const [chat] = [...window.stage.library.chats.values()].slice(-1);
     const [question, answer] = chat.messages;
-    question.text = `${"A long paste.\n".repeat(500)}The needle.`;
-    answer.thinking = "Regulus ponders.";
+    const text = `${"A long paste.\n".repeat(500)}The needle.`;
+    question.parts = [{ kind: "text", text }];
+    answer.parts = [{ kind: "thinking", text: "Regulus ponders." }, answer.parts.at(-1)];
     const hit = {
       message: answer.id,
       role: "assistant",

@@ -9,7 +9,7 @@ async function openWith(page, text) {
   await page.evaluate((text) => {
     for (const { messages } of window.stage.library.chats.values())
       for (const message of messages.filter(({ role }) => role === "assistant"))
-        message.text = text;
+        message.parts = [{ kind: "text", text }];
   }, text);
   await chats(page).getByText("Sourdough").click();
   await log(page).locator(".block").first().waitFor();

@@ -240,11 +240,23 @@ export class App {
     return this.invoke("snapshot");
   }
 
-  /** Open chat as stored, or undefined. */
-  async openChat() {
-    const { current, chats } = await this.snapshot();
+  /**
+   * A chat as stored, by default the open one; undefined if there is none. Its messages have their
+   * text and thinking beside the parts.
+   */
+  async openChat(id) {
+    const { current, chats } = id === undefined ? await this.snapshot() : { current: id };
     const chat = current ?? chats[0]?.id;
-    return chat === undefined ? undefined : this.invoke("open_chat", { id: chat });
+    if (chat === undefined) return undefined;
+    const view = await this.invoke("open_chat", { id: chat });
+    const joined = (parts, kind) =>
+      parts.map((part) => (part.kind === kind ? part.text : "")).join("");
+    const messages = view.messages.map((message) => ({
+      ...message,
+      text: joined(message.parts, "text"),
+      thinking: joined(message.parts, "thinking"),
+    }));
+    return { ...view, messages };
   }
 
   /** Changes stored settings and reloads the page. */

@@ -36,6 +36,29 @@ test("Stop ends the answer at once and keeps what was written", async (t) => {
   );
 });
 
+test("two chats are answered at once, and Stop ends the answer of the shown one", async (t) => {
+  const app = await App.open(t, display, { env: SLOW });
+  const first = (await underWay(app), (await app.openChat()).chat.id);
+  await app.click("button", "New chat");
+  await app.send("Count from 500 to 1");
+  const second = (await app.snapshot()).current;
+  assert.notEqual(second, first);
+  const answer = async (id) => (await app.openChat(id)).messages.at(-1);
+  const before = await answer(first);
+  await app.until("both to go on", async () => {
+    const [one, two] = [await answer(first), await answer(second)];
+    return one.text.length > before.text.length + 40 && two.text.length > 40;
+  });
+  assert.equal((await answer(first)).state, "writing");
+  await app.click("button", "Stop");
+  await app.until("the second one to end", async () => (await answer(second)).state === "stopped");
+  const left = await answer(first);
+  await app.until("the first one to go on", async () => {
+    const { text, state } = await answer(first);
+    return state === "writing" && text.length > left.text.length;
+  });
+});
+
 test("a chat is there after a restart", async (t) => {
   const data = dataFolder(t);
   const first = await App.open(t, display, { data });

@@ -2,6 +2,7 @@
 
 mod instrument;
 mod on_gpu;
+mod parallel;
 mod repeats;
 pub mod repetitive_texts;
 mod synthetic;
@@ -9,15 +10,16 @@ mod synthetic;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use engine::run::generate::rate;
+use engine::run::answer::rate;
 use engine::run::random::Random;
 use engine::run::sampler::Sampler;
 use engine::{CpuLevel, Engine, GenerateError, PromptError, process};
-use inference::{Conversation, GenerateParams, Role, Sampling, Turn};
+use inference::{Conversation, GenerateParams, Role, Sampling, Signals, Turn};
 use serde::Serialize;
 
 use instrument::{Instrument, median, median_of};
 pub use on_gpu::{GpuReport, KernelReport};
+pub use parallel::{BesideReport, ParallelReport, parallel};
 pub use repeats::SpeculativeReport;
 pub use synthetic::{Synthetic, SyntheticError, UnknownShape, synthetic};
 
@@ -242,7 +244,7 @@ impl Instrument<'_> {
             thinking: false,
             today: jiff::civil::Date::constant(2026, 3, 5),
         };
-        let never = AtomicBool::new(false);
+        let never = Signals::default();
         let params = GenerateParams {
             max_tokens: Some(1),
             ..GenerateParams::default()

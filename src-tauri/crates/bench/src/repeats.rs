@@ -1,11 +1,10 @@
 //! Speedup of speculative decoding on fixed texts: the model evaluates each token at its real cost, and a script
 //! replaces the sampled answer.
 
-use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use engine::GenerateError;
-use engine::run::generate::rate;
+use engine::run::answer::rate;
 use engine::run::speculative::Speculator;
 use serde::Serialize;
 
@@ -65,7 +64,6 @@ impl Instrument<'_> {
         script: &Script,
         lookup: bool,
     ) -> Result<(f64, Speculator), GenerateError> {
-        let never = AtomicBool::new(false);
         self.fill(&script.prompt)?;
         let session = self.engine.session();
         let (mut tokens, mut speculator) = (script.prompt.clone(), Speculator::new(lookup));
@@ -73,7 +71,7 @@ impl Instrument<'_> {
         for (at, &id) in script.answer.iter().enumerate() {
             tokens.push(id);
             let room = script.answer.len() - at - 1;
-            let _complete = speculator.advance(session, &tokens, room, &never)?;
+            session.step_drafted(&mut speculator, &tokens, room)?;
         }
         Ok((started.elapsed().as_secs_f64(), speculator))
     }

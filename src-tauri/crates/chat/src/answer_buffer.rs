@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use inference::Part;
+use inference::{Part, Parts, TokenKind};
 use store::Progress;
 
 use crate::view::Stage;
@@ -17,8 +17,8 @@ pub(crate) struct AnswerBuffer {
     keeps_ids: bool,
     pub seq: u32,
     pub tokens: u32,
-    /// Bytes of the thinking and of the text that the window has.
-    flushed: (usize, usize),
+    /// Bytes of the parts that the window has.
+    flushed: usize,
     stage: Stage,
     first_token: Option<Instant>,
     thinking_since: Option<Instant>,
@@ -31,16 +31,10 @@ pub(crate) struct AnswerBuffer {
     journal_after: Duration,
 }
 
-/// Text that the window does not have yet.
-pub(crate) struct Delta {
-    pub thinking: String,
-    pub text: String,
-}
-
 impl AnswerBuffer {
     /// Makes a buffer from the initial progress: empty, or the answer to be continued.
     pub fn new(mut progress: Progress, model: &str, journal_after: Duration) -> AnswerBuffer {
-        let empty = progress.text.is_empty() && progress.thinking.is_none();
+        let empty = progress.parts.0.is_empty();
         let keeps_ids =
             empty || (progress.model.as_deref() == Some(model) && !progress.tokens.is_empty());
         if !keeps_ids || empty {
@@ -48,16 +42,12 @@ impl AnswerBuffer {
         }
         progress.model = keeps_ids.then(|| model.to_owned());
         progress.guide = None;
-        let flushed = (
-            progress.thinking.as_ref().map_or(0, String::len),
-            progress.text.len(),
-        );
         AnswerBuffer {
+            flushed: progress.parts.bytes(),
             progress,
             keeps_ids,
             seq: 0,
             tokens: 0,
-            flushed,
             stage: Stage::Waiting,
             first_token: None,
             thinking_since: None,
@@ -70,28 +60,31 @@ impl AnswerBuffer {
     }
 
     /// Appends a token that was made at this time. Returns the stage if it is a new one.
-    pub fn token(&mut self, at: Instant, id: u32, text: &str, part: Part) -> Option<Stage> {
+    pub fn token(&mut self, at: Instant, id: u32, text: &str, kind: TokenKind) -> Option<Stage> {
         self.first_token.get_or_insert(at);
         self.tokens += 1;
         if self.keeps_ids {
             self.progress.tokens.push(id);
         }
         self.journal_due.get_or_insert(at + self.journal_after);
-        let stage = match part {
-            Part::Control => {
-                self.thought = self.progress.thinking.is_some();
+        let stage = match kind {
+            TokenKind::Control => {
+                self.thought = self.progress.parts.thinking().is_some();
                 return None;
             }
-            Part::Thinking => {
+            TokenKind::Thinking => {
                 self.thought = false;
                 self.thinking_since.get_or_insert(at);
-                let thinking = self.progress.thinking.get_or_insert_default();
-                append(thinking, text);
+                let text = self.appended(text, |last| matches!(last, Part::Thinking { .. }));
+                self.progress.parts.push_thinking(text);
                 Stage::Thinking
             }
-            Part::Answer => {
+            TokenKind::Answer => {
                 self.end_thinking(at);
-                append(&mut self.progress.text, text);
+                let text = self.appended(text, Part::is_text);
+                if !text.is_empty() {
+                    self.progress.parts.push_text(text);
+                }
                 Stage::Writing
             }
         };
@@ -110,22 +103,15 @@ impl AnswerBuffer {
             .min()
     }
 
-    /// Returns the text that the window lacks, if a flush is due or at the end.
-    pub fn delta(&mut self, now: Instant, end: bool) -> Option<Delta> {
+    /// Returns the parts that the window lacks, if a flush is due or at the end. The first one continues the last that it
+    /// has, if that is of the same kind.
+    pub fn delta(&mut self, now: Instant, end: bool) -> Option<Parts> {
         let time = self.flush_due.is_some_and(|due| due <= now);
         if !(time || end && self.has_delta()) {
             return None;
         }
-        let (thinking, text) = self.flushed;
-        let delta = Delta {
-            thinking: self
-                .progress
-                .thinking
-                .as_ref()
-                .map_or_else(String::new, |all| all[thinking..].to_owned()),
-            text: self.progress.text[text..].to_owned(),
-        };
-        self.flushed = (thinking + delta.thinking.len(), text + delta.text.len());
+        let delta = self.split().1;
+        self.flushed += delta.bytes();
         self.flush_due = None;
         self.last_flush = Some(now);
         self.seq += 1;
@@ -146,25 +132,26 @@ impl AnswerBuffer {
     pub fn finish(&mut self, now: Instant, whole: bool) -> Progress {
         self.end_thinking(now);
         let mut progress = self.progress.clone();
-        if let Some(thinking) = &mut progress.thinking
-            && (whole || self.thought || !progress.text.is_empty())
-        {
-            thinking.truncate(thinking.trim_end().len());
+        let parts = &mut progress.parts.0;
+        let is_open = !(whole || self.thought);
+        let last = parts.len().saturating_sub(1);
+        for (at, kind) in parts.iter_mut().enumerate() {
+            if let Part::Thinking { text } = kind
+                && (at < last || !is_open)
+            {
+                text.truncate(text.trim_end().len());
+            }
         }
-        progress.thinking = progress
-            .thinking
-            .filter(|thinking| !thinking.trim().is_empty());
+        parts.retain(|kind| kind.is_text() || !kind.content().trim().is_empty());
         progress
     }
 
     /// Returns the progress that the window has.
     pub fn flushed(&self, now: Instant) -> Progress {
-        let mut progress = self.progress_at(now);
-        if let Some(thinking) = &mut progress.thinking {
-            thinking.truncate(self.flushed.0);
+        Progress {
+            parts: self.split().0,
+            ..self.progress_at(now)
         }
-        progress.text.truncate(self.flushed.1);
-        progress
     }
 
     /// Returns the rate since the first token.
@@ -199,23 +186,37 @@ impl AnswerBuffer {
     }
 
     fn has_delta(&self) -> bool {
-        let (thinking, text) = self.flushed;
-        self.progress.text.len() > text
-            || self
-                .progress
-                .thinking
-                .as_ref()
-                .is_some_and(|all| all.len() > thinking)
+        self.progress.parts.bytes() > self.flushed
     }
-}
 
-/// Appends text. The template drops the newlines before an answer, so they are no part of it.
-fn append(whole: &mut String, text: &str) {
-    whole.push_str(if whole.is_empty() {
-        text.trim_start_matches(['\n', '\r'])
-    } else {
-        text
-    });
+    /// Returns the parts that the window has, and those that it lacks.
+    fn split(&self) -> (Parts, Parts) {
+        let (mut flushed, mut rest) = (Parts::default(), Parts::default());
+        let mut left = self.flushed;
+        for kind in &self.progress.parts.0 {
+            let bytes = kind.content().len();
+            let (mut before, mut after) = (kind.clone(), kind.clone());
+            before.content_mut().truncate(left);
+            after.content_mut().drain(..left.min(bytes));
+            if bytes == 0 || left > 0 {
+                flushed.0.push(before);
+            }
+            if bytes > left {
+                rest.0.push(after);
+            }
+            left = left.saturating_sub(bytes);
+        }
+        (flushed, rest)
+    }
+
+    /// Returns what a piece appends to the last part, if that is of its kind, or to a new one. The template drops the
+    /// newlines before an answer, so they are no part of it.
+    fn appended<'t>(&self, text: &'t str, is_of_kind: impl Fn(&Part) -> bool) -> &'t str {
+        match self.progress.parts.0.last() {
+            Some(last) if is_of_kind(last) && !last.content().is_empty() => text,
+            _ => text.trim_start_matches(['\n', '\r']),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -227,10 +228,45 @@ mod tests {
         let begun = Instant::now();
         let mut buffer = AnswerBuffer::new(Progress::default(), "m", Duration::from_millis(250));
         let after = |seconds| begun + Duration::from_secs(seconds);
-        buffer.token(begun, 1, "a", Part::Answer);
+        buffer.token(begun, 1, "a", TokenKind::Answer);
         assert_eq!(buffer.tokens_per_second(after(2)), 0.0);
-        buffer.token(after(1), 2, "b", Part::Answer);
-        buffer.token(after(2), 3, "c", Part::Answer);
+        buffer.token(after(1), 2, "b", TokenKind::Answer);
+        buffer.token(after(2), 3, "c", TokenKind::Answer);
         assert_eq!(buffer.tokens_per_second(after(2)), 1.0);
+    }
+
+    #[test]
+    fn the_deltas_are_the_answer_and_what_was_flushed_is_its_beginning() {
+        let begun = Instant::now();
+        let mut buffer = AnswerBuffer::new(Progress::default(), "m", Duration::from_secs(9));
+        let pieces = [
+            ("\n", TokenKind::Thinking),
+            ("H", TokenKind::Thinking),
+            ("m. ", TokenKind::Thinking),
+            ("", TokenKind::Control),
+            ("\n", TokenKind::Answer),
+            ("Si", TokenKind::Answer),
+            ("x.", TokenKind::Answer),
+        ];
+        let mut sent = Parts::default();
+        for (at, (text, kind)) in (0..).zip(pieces) {
+            let now = begun + at * GATHER / 2;
+            buffer.token(now, at, text, kind);
+            for part in buffer.delta(now, false).unwrap_or_default().0 {
+                match part {
+                    Part::Thinking { text } => sent.push_thinking(&text),
+                    part => sent.push_text(part.content()),
+                }
+            }
+            assert_eq!(buffer.flushed(now).parts.bytes(), sent.bytes(), "{text:?}");
+            if sent.bytes() > 0 {
+                assert_eq!(buffer.flushed(now).parts, sent);
+            }
+        }
+        let last = buffer.delta(begun, true).expect("the rest");
+        sent.push_text(&last.text());
+        assert_eq!(sent, Parts::of_answer(Some("Hm. ".into()), "Six."));
+        let whole = buffer.finish(begun, true).parts;
+        assert_eq!(whole, Parts::of_answer(Some("Hm.".into()), "Six."));
     }
 }

@@ -1,13 +1,12 @@
-//! The answers that are queued, the one in progress, and the ends that could not be saved.
+//! The answers that are queued, those in progress, and the ends that could not be saved.
 
 pub(crate) mod unsaved;
 
 use std::collections::VecDeque;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use inference::{Part, StopReason};
+use inference::{Signals, StopReason, TokenKind};
 use store::{ChatId, MessageId, MessageRow, MessageState};
 
 use self::unsaved::{AnswerEnd, Unsaved};
@@ -19,7 +18,7 @@ use crate::view::ChatEvent;
 
 pub(crate) struct AnswerQueue {
     waiting: VecDeque<WaitingAnswer>,
-    active: Option<ActiveAnswer>,
+    active: Vec<ActiveAnswer>,
     pub unsaved: Unsaved,
 }
 
@@ -46,7 +45,7 @@ pub(crate) enum AnswerStart {
 struct ActiveAnswer {
     chat: ChatId,
     message: MessageId,
-    flags: AnswerFlags,
+    signals: Signals,
     buffer: AnswerBuffer,
     /// Final state of a cancelled answer.
     cancelled: MessageState,
@@ -54,20 +53,12 @@ struct ActiveAnswer {
     unsaved: Option<Failure>,
 }
 
-/// Flags that the model thread obeys.
-#[derive(Clone, Default)]
-pub(crate) struct AnswerFlags {
-    pub cancel: Arc<AtomicBool>,
-    /// Flag that ends the thinking.
-    pub answer_now: Arc<AtomicBool>,
-}
-
 impl AnswerQueue {
     /// `retry_after`: interval before a failed save is retried.
     pub fn new(retry_after: Duration) -> AnswerQueue {
         AnswerQueue {
             waiting: VecDeque::new(),
-            active: None,
+            active: Vec::new(),
             unsaved: Unsaved::new(retry_after),
         }
     }
@@ -76,89 +67,88 @@ impl AnswerQueue {
         self.waiting.push_back(answer);
     }
 
-    /// Returns the oldest queued answer, which leaves the queue.
-    pub fn next(&mut self) -> Option<WaitingAnswer> {
-        self.waiting.pop_front()
+    /// Returns the queued answers, the oldest first. They leave the queue.
+    pub fn take_waiting(&mut self) -> VecDeque<WaitingAnswer> {
+        std::mem::take(&mut self.waiting)
     }
 
-    /// Begins an answer in place of the one in progress.
-    pub fn begin(&mut self, chat: ChatId, message: MessageId, buffer: AnswerBuffer) -> AnswerFlags {
-        let flags = AnswerFlags::default();
-        self.active = Some(ActiveAnswer {
+    /// Begins an answer. Returns the flags that the model polls.
+    pub fn begin(&mut self, chat: ChatId, message: MessageId, buffer: AnswerBuffer) -> Signals {
+        let signals = Signals::default();
+        self.active.push(ActiveAnswer {
             chat,
             message,
-            flags: flags.clone(),
+            signals: signals.clone(),
             buffer,
             cancelled: MessageState::Stopped,
             unsaved: None,
         });
-        flags
+        signals
     }
 
-    /// Adds a token to the answer in progress. Returns the event of a new stage.
-    pub fn token(&mut self, at: Instant, id: u32, text: &str, part: Part) -> Option<ChatEvent> {
-        let active = self.active.as_mut()?;
-        let stage = active.buffer.token(at, id, text, part)?;
+    /// Adds a token to an answer in progress. Returns the event of a new stage.
+    pub fn token(
+        &mut self,
+        message: MessageId,
+        at: Instant,
+        id: u32,
+        text: &str,
+        kind: TokenKind,
+    ) -> Option<ChatEvent> {
+        let active = self.active.iter_mut().find(|it| it.message == message)?;
+        let stage = active.buffer.token(at, id, text, kind)?;
         Some(ChatEvent::Stage {
             chat: active.chat,
-            message: active.message,
+            message,
             stage,
         })
     }
 
-    /// Journals the answer in progress if that is due. An answer that cannot be saved is cancelled, and the reason
+    /// Journals the answers in progress that are due. An answer that cannot be saved is cancelled, and the reason
     /// returned.
-    pub fn journal(&mut self, stores: &Stores) -> Option<Failure> {
-        let active = self.active.as_mut()?;
-        let progress = active.buffer.journal(Instant::now())?;
-        let messages = stores.messages_with(active.message);
-        let error = messages.journal(active.message, &progress).err()?;
-        tracing::error!(%error, "answer stopped: it cannot be saved");
-        active.flags.cancel.store(true, Ordering::Relaxed);
-        Some(active.unsaved.get_or_insert(error.into()).clone())
+    pub fn journal(&mut self, stores: &Stores) -> Vec<Failure> {
+        let now = Instant::now();
+        let active = self.active.iter_mut();
+        active
+            .filter_map(|active| active.journal(stores, now))
+            .collect()
     }
 
-    /// Returns the text that the window lacks, if that is due or at the `end`.
-    pub fn delta(&mut self, end: bool) -> Option<ChatEvent> {
+    /// Returns the texts that the window lacks, of the answers whose are due.
+    pub fn deltas(&mut self) -> Vec<ChatEvent> {
         let now = Instant::now();
-        let ActiveAnswer {
-            chat,
-            message,
-            buffer,
-            ..
-        } = self.active.as_mut()?;
-        let delta = buffer.delta(now, end)?;
-        Some(ChatEvent::Delta {
-            chat: *chat,
-            message: *message,
-            seq: buffer.seq,
-            thinking: delta.thinking,
-            text: delta.text,
-            tokens: buffer.tokens,
-            tokens_per_second: buffer.tokens_per_second(now),
-        })
+        let active = self.active.iter_mut();
+        active
+            .filter_map(|active| active.delta(now, false))
+            .collect()
+    }
+
+    /// Returns the text of an answer that the window lacks at its end.
+    pub fn last_delta(&mut self, message: MessageId) -> Option<ChatEvent> {
+        let active = self.active.iter_mut().find(|it| it.message == message)?;
+        active.delta(Instant::now(), true)
     }
 
     /// Ends the thinking of a chat's answer.
     pub fn answer_now(&self, chat: ChatId) {
-        if let Some(active) = self.active.as_ref().filter(|active| active.chat == chat) {
-            active.flags.answer_now.store(true, Ordering::Relaxed);
+        for active in self.active.iter().filter(|active| active.chat == chat) {
+            active.signals.answer_now.store(true, Ordering::Relaxed);
         }
     }
 
     /// Cancels the answer of a chat. Returns those that were queued.
     pub fn stop(&mut self, chat: ChatId) -> Vec<AnswerEnd> {
-        if let Some(active) = self.active.as_ref().filter(|active| active.chat == chat) {
-            active.flags.cancel.store(true, Ordering::Relaxed);
+        for active in self.active.iter().filter(|active| active.chat == chat) {
+            active.signals.cancel.store(true, Ordering::Relaxed);
         }
         self.drop_waiting(|waiting| waiting.chat == chat, MessageState::Stopped)
     }
 
     /// Interrupts all answers. Returns those that were queued.
     pub fn interrupt(&mut self) -> Vec<AnswerEnd> {
-        if let Some(active) = &mut self.active {
+        for active in &mut self.active {
             active.cancelled = MessageState::Interrupted;
-            active.flags.cancel.store(true, Ordering::Relaxed);
+            active.signals.cancel.store(true, Ordering::Relaxed);
         }
         self.drop_waiting(|_| true, MessageState::Interrupted)
     }
@@ -174,16 +164,18 @@ impl AnswerQueue {
         gone.into_iter().map(end).collect()
     }
 
-    /// Ends the answer in progress, as the model reports it.
+    /// Ends an answer in progress, as the model reports it.
     pub fn end(
         &mut self,
+        message: MessageId,
         result: Result<GeneratedAnswer, Failure>,
         panicked: bool,
     ) -> Option<AnswerEnd> {
-        let mut active = self.active.take()?;
+        let at = self.active.iter().position(|it| it.message == message)?;
+        let mut active = self.active.remove(at);
         let whole = matches!(&result, Ok(finish) if finish.reason == StopReason::EndOfTurn);
         let progress = active.buffer.finish(Instant::now(), whole);
-        let cancelled = active.flags.cancel.load(Ordering::Relaxed);
+        let cancelled = active.signals.is_cancelled();
         let (state, finish, failure) = match (active.unsaved, result) {
             (Some(failure), result) => (MessageState::Failed, result.ok(), Some(failure)),
             (None, Ok(finish)) => (state_of(&finish, active.cancelled), Some(finish), None),
@@ -214,15 +206,20 @@ impl AnswerQueue {
         0
     }
 
-    /// Returns the answer in progress and its chat.
-    pub fn active(&self) -> Option<(ChatId, MessageId)> {
-        let active = self.active.as_ref()?;
-        Some((active.chat, active.message))
+    /// Returns the chat of an answer in progress.
+    pub fn chat_of(&self, message: MessageId) -> Option<ChatId> {
+        let active = self.active.iter().find(|it| it.message == message)?;
+        Some(active.chat)
     }
 
-    /// Returns whether the model is busy.
+    /// Returns the messages that are in progress.
+    pub fn active(&self) -> impl Iterator<Item = MessageId> {
+        self.active.iter().map(|active| active.message)
+    }
+
+    /// Returns whether an answer is in progress.
     pub fn busy(&self) -> bool {
-        self.active.is_some()
+        !self.active.is_empty()
     }
 
     pub fn any_waiting(&self) -> bool {
@@ -246,21 +243,43 @@ impl AnswerQueue {
     }
 
     fn all(&self) -> impl Iterator<Item = (ChatId, MessageId)> {
-        let waiting = self.waiting.iter().map(|it| (it.chat, it.message));
-        self.active().into_iter().chain(waiting)
+        let active = self.active.iter().map(|it| (it.chat, it.message));
+        active.chain(self.waiting.iter().map(|it| (it.chat, it.message)))
     }
 
     /// Returns the buffer of a message that is in progress.
     pub fn buffer(&self, message: MessageId) -> Option<&AnswerBuffer> {
-        self.active
-            .as_ref()
-            .filter(|active| active.message == message)
-            .map(|active| &active.buffer)
+        let active = self.active.iter().find(|it| it.message == message)?;
+        Some(&active.buffer)
     }
 
     pub fn due(&self) -> Option<Instant> {
-        let active = self.active.as_ref().and_then(|active| active.buffer.due());
-        [active, self.unsaved.due()].into_iter().flatten().min()
+        let active = self.active.iter().filter_map(|active| active.buffer.due());
+        active.chain(self.unsaved.due()).min()
+    }
+}
+
+impl ActiveAnswer {
+    fn journal(&mut self, stores: &Stores, now: Instant) -> Option<Failure> {
+        let progress = self.buffer.journal(now)?;
+        let messages = stores.messages_with(self.message);
+        let error = messages.journal(self.message, &progress).err()?;
+        tracing::error!(%error, "answer stopped: it cannot be saved");
+        self.signals.cancel.store(true, Ordering::Relaxed);
+        Some(self.unsaved.get_or_insert(error.into()).clone())
+    }
+
+    fn delta(&mut self, now: Instant, end: bool) -> Option<ChatEvent> {
+        let buffer = &mut self.buffer;
+        let delta = buffer.delta(now, end)?;
+        Some(ChatEvent::Delta {
+            chat: self.chat,
+            message: self.message,
+            seq: buffer.seq,
+            parts: delta,
+            tokens: buffer.tokens,
+            tokens_per_second: buffer.tokens_per_second(now),
+        })
     }
 }
 
@@ -291,7 +310,7 @@ mod tests {
         }
     }
 
-    fn begin(answers: &mut AnswerQueue, chat: ChatId, message: MessageId) -> AnswerFlags {
+    fn begin(answers: &mut AnswerQueue, chat: ChatId, message: MessageId) -> Signals {
         answers.begin(
             chat,
             message,
@@ -303,21 +322,26 @@ mod tests {
     fn stopping_a_chat_ends_its_answers_alone() {
         let mut answers = AnswerQueue::new(NOW);
         let writing = begin(&mut answers, ChatId(1), MessageId(10));
+        let beside = begin(&mut answers, ChatId(3), MessageId(30));
         for (chat, message) in [(2, 20), (1, 11)] {
             answers.queue(queued(chat, message));
         }
         let ends = answers.stop(ChatId(1));
         let ends: Vec<_> = ends.iter().map(|end| (end.message, end.state)).collect();
         assert_eq!(ends, [(MessageId(11), MessageState::Stopped)]);
-        assert!(writing.cancel.load(Ordering::Relaxed));
+        assert!(writing.is_cancelled() && !beside.is_cancelled());
         assert!(!writing.answer_now.load(Ordering::Relaxed));
         assert_eq!(answers.of_chat(ChatId(2)), Some(MessageId(20)));
         // The one that is cancelled ends when the model says so.
         assert!(answers.busy());
-        let end = answers.end(Err(Failure::other("cancelled")), false);
-        let end = end.expect("the answer in progress");
-        assert_eq!((end.state, end.failure), (MessageState::Stopped, None));
-        assert_eq!(answers.next(), Some(queued(2, 20)));
+        let mut end = |message| {
+            let end = answers.end(message, Err(Failure::other("cancelled")), false);
+            let end = end.expect("the answer in progress");
+            (end.state, end.failure.is_some())
+        };
+        assert_eq!(end(MessageId(10)), (MessageState::Stopped, false));
+        assert_eq!(end(MessageId(30)), (MessageState::Failed, true));
+        assert_eq!(answers.take_waiting(), [queued(2, 20)]);
         assert!(answers.is_empty());
     }
 
@@ -326,7 +350,7 @@ mod tests {
         let mut answers = AnswerQueue::new(NOW);
         begin(&mut answers, ChatId(1), MessageId(10));
         assert!(answers.interrupt().is_empty());
-        let end = answers.end(Err(Failure::other("a panic")), true);
+        let end = answers.end(MessageId(10), Err(Failure::other("a panic")), true);
         let end = end.expect("the answer in progress");
         assert_eq!(end.state, MessageState::Failed);
         assert_eq!(end.failure, Some(Failure::other("a panic")));
@@ -340,26 +364,26 @@ mod tests {
         let shown = |answers: &AnswerQueue| {
             let mut row = stores.message(message)?;
             let seq = answers.lay_over(&mut row);
-            Ok::<_, Failure>((row.progress.text, row.state, seq))
+            Ok::<_, Failure>((row.progress.parts.text().into_owned(), row.state, seq))
         };
         let nobody_writes = (String::new(), MessageState::Interrupted, 0);
         assert_eq!(shown(&answers)?, nobody_writes);
         begin(&mut answers, chat, message);
         let at = Instant::now();
         assert!(
-            answers.token(at, 1, "To", Part::Answer).is_some(),
+            answers
+                .token(message, at, 1, "To", TokenKind::Answer)
+                .is_some(),
             "a stage"
         );
-        assert!(
-            answers.delta(false).is_some(),
-            "the first token goes at once"
-        );
-        assert!(answers.token(at, 2, "wers", Part::Answer).is_none());
-        assert!(answers.delta(false).is_none(), "the others are gathered");
+        assert_eq!(answers.deltas().len(), 1, "the first token goes at once");
+        let token = answers.token(message, at, 2, "wers", TokenKind::Answer);
+        assert!(token.is_none());
+        assert!(answers.deltas().is_empty(), "the others are gathered");
         let is_written = ("To".to_owned(), MessageState::Writing, 1);
         assert_eq!(shown(&answers)?, is_written);
-        assert_eq!(answers.journal(&stores), None);
-        assert_eq!(stores.message(message)?.progress.text, "Towers");
+        assert_eq!(answers.journal(&stores), []);
+        assert_eq!(stores.message(message)?.progress.parts.text(), "Towers");
         Ok(())
     }
 }

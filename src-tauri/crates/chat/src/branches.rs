@@ -1,7 +1,7 @@
 //! The tree of messages: questions, other answers, other versions, and deletion. Each function runs within a transaction
 //! of its store, unless it only reads.
 
-use inference::Role;
+use inference::{Parts, Role};
 use store::{
     ChatId, MessageId, MessageRow, MessageState, MessageTable, NewMessage, Store, StoreError,
 };
@@ -28,7 +28,7 @@ pub(crate) fn add_question(
     at: i64,
 ) -> Result<(MessageId, MessageId), StoreError> {
     let asked = store.messages().add(&NewMessage {
-        text,
+        parts: Parts::of_text(text),
         thinks,
         ..user(chat, parent, at)
     })?;
@@ -63,7 +63,7 @@ pub(crate) fn add_version(
     at: i64,
 ) -> Result<(Added, Option<MessageId>), StoreError> {
     let first = store.messages().add(&NewMessage {
-        text,
+        parts: Parts::of_text(text),
         role: of.role,
         thinks: answered.unwrap_or(of.thinks),
         ..user(of.chat, of.parent, at)
@@ -108,7 +108,7 @@ pub(crate) fn goes_on(messages: &MessageTable<'_>, added: Added) -> Result<bool,
 pub(crate) fn described(row: &MessageRow) -> String {
     match row.role {
         Role::Assistant => "an answer".to_owned(),
-        _ => format!("“{}”", title::from_message(&row.progress.text)),
+        _ => format!("“{}”", title::from_message(&row.progress.parts.text())),
     }
 }
 
@@ -121,13 +121,13 @@ pub(crate) fn message_text(text: &str) -> Result<&str, Failure> {
     }
 }
 
-fn user<'a>(chat: ChatId, parent: Option<MessageId>, created_at: i64) -> NewMessage<'a> {
+fn user(chat: ChatId, parent: Option<MessageId>, created_at: i64) -> NewMessage {
     NewMessage {
         chat,
         parent,
         role: Role::User,
         state: MessageState::Done,
-        text: "",
+        parts: Parts::default(),
         thinks: false,
         created_at,
     }

@@ -8,7 +8,7 @@ use store::{ChatId, MessageId, MessageRow};
 
 use crate::answers::AnswerQueue;
 use crate::context::ContextUsage;
-use crate::counting::{CountRequest, CountedPlace};
+use crate::counting::CountRequest;
 use crate::failure::Failure;
 use crate::fit::Limits;
 use crate::model_host::ModelInfo;
@@ -33,6 +33,15 @@ struct CountedBranch {
     up_to: Option<MessageId>,
     /// Cut of the answers up to there.
     cut: LastCut,
+}
+
+/// Place of the counted messages.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct CountedPlace {
+    chat: Option<ChatId>,
+    /// The model's fingerprint.
+    model: String,
+    thinking: bool,
 }
 
 /// The next message of a chat, or of a new one.
@@ -101,11 +110,7 @@ impl ContextCounter {
             .iter()
             .for_each(|row| cut.pass(row));
         let up_to = last.and_then(|row| row.parent);
-        let counted = CountedBranch {
-            place: place.clone(),
-            up_to,
-            cut,
-        };
+        let counted = CountedBranch { place, up_to, cut };
         let written = last.and_then(|row| answers.buffer(row.id));
         let written = written.map(|buffer| buffer.tokens);
         if let Some(last) = last.filter(|_| written != Some(0)) {
@@ -124,7 +129,6 @@ impl ContextCounter {
         let (reply, replied) = channel();
         let request = CountRequest {
             counter,
-            place,
             max_tokens: turns.params(&guidance, thinking).max_tokens,
             conversation: turns.conversation(&today, Vec::new(), thinking, guidance),
             limits: Limits::of(info),
@@ -178,7 +182,7 @@ fn counted_turn(
     info: &ModelInfo,
 ) -> Option<Turn> {
     let Some(buffer) = answers.buffer(row.id) else {
-        let says = !row.progress.text.is_empty();
+        let says = row.progress.parts.has_text();
         return says.then(|| history_turn(row, thinking, &info.fingerprint));
     };
     let progress = buffer.flushed(Instant::now());
@@ -186,7 +190,7 @@ fn counted_turn(
         progress,
         ..row.clone()
     };
-    let begun = buffer.tokens > 0 || !row.progress.text.is_empty();
+    let begun = buffer.tokens > 0 || row.progress.parts.has_text();
     begun.then(|| history_turn(&row, thinking, &info.fingerprint))
 }
 
@@ -210,11 +214,11 @@ mod tests {
     struct Unused;
 
     impl PromptCounter for Unused {
-        fn frame(&self, _: &Conversation) -> Result<PromptFrame, Failure> {
+        fn frame(&self, _: &Conversation) -> Result<Arc<PromptFrame>, Failure> {
             Err(Failure::other("nothing is counted"))
         }
-        fn message(&self, _: &PromptFrame, _: &Turn) -> EncodedMessage {
-            EncodedMessage::default()
+        fn message(&self, _: &PromptFrame, _: &Turn) -> Arc<EncodedMessage> {
+            Arc::default()
         }
         fn count(&self, _: &str) -> usize {
             0

@@ -138,9 +138,9 @@ mod tests {
         let kept = copying.finish(&stores)?;
         assert!(!copies.any());
         assert!(copies.refuse(chat).is_ok());
-        let asked = &stores.path(answer)?[0].progress.text;
+        let asked = &stores.path(answer)?[0].progress.parts;
         let copy = stores.shown_path(&stores.chat(kept)?)?;
-        assert_eq!(&copy[0].progress.text, asked);
+        assert_eq!(&copy[0].progress.parts, asked);
         Ok(())
     }
 

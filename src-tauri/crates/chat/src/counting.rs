@@ -6,17 +6,18 @@
 mod branch;
 mod request;
 
+use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
-use inference::{PromptFrame, Role, Turn};
+use inference::{EncodedMessage, PromptFrame, Role, Turn};
 
 use self::branch::Branch;
-pub(crate) use self::request::{CountRequest, CountedPlace};
+pub(crate) use self::request::CountRequest;
 use crate::context::ContextUsage;
 use crate::failure::{Failure, FailureCode};
 use crate::fit;
 use crate::fit::cut::{self, Cut, CutTurn, Room};
-use crate::model_thread::catch_panic;
+use crate::panics::catch_panic;
 use crate::view::Omitted;
 
 /// Runs until the actor drops the sender of `requests`.
@@ -38,15 +39,17 @@ fn count(request: &CountRequest, branch: &mut Branch) -> Result<Option<ContextUs
     let Some(frame) = branch.frame() else {
         return Ok(None);
     };
-    let draft = (!request.draft.is_empty() || request.pasted > 0).then(|| {
-        let turn = Turn::new(Role::User, request.draft.as_str());
-        request.counter.message(frame, &turn).ids
-    });
+    let message = |text: &str| {
+        let turn = Turn::new(Role::User, text);
+        request.counter.message(frame, &turn)
+    };
+    let is_drafted = !request.draft.is_empty() || request.pasted > 0;
     let counted = NextPrompt {
         request,
         branch,
         frame,
-        draft,
+        draft: is_drafted.then(|| message(&request.draft)),
+        around: message("").ids.len(),
     };
     counted.usage().map(Some)
 }
@@ -56,7 +59,9 @@ struct NextPrompt<'a> {
     request: &'a CountRequest,
     branch: &'a Branch,
     frame: &'a PromptFrame,
-    draft: Option<Vec<u32>>,
+    draft: Option<Arc<EncodedMessage>>,
+    /// Tokens of the template around a user's message.
+    around: usize,
 }
 
 impl NextPrompt<'_> {
@@ -94,14 +99,14 @@ impl NextPrompt<'_> {
             None => cut::choose(&history, before, room, &mut |cut| Ok(self.tokens(cut)))?.0,
         };
         let parts = self.branch.parts(cut, self.request);
-        let draft = self.draft.as_ref().map_or(0, Vec::len);
-        let opening = self.opening(cut).len();
+        let draft = self.draft_ids().len();
+        let around = self.around.min(draft);
         let frame = self.frame.head.len() + self.frame.tail.len();
         let thoughtless = Cut {
             thinking: last_answer.unwrap_or(0),
             ..Cut::default()
         };
-        let all = frame + parts.chat + opening + parts.thinking + draft + pasted;
+        let all = frame + parts.chat + parts.thinking + draft + pasted;
         let cached = match written {
             Some(_) => all,
             None => self.request.counter.cached(&self.prompt(cut)),
@@ -111,16 +116,16 @@ impl NextPrompt<'_> {
             context: tokens(context),
             reserved: tokens(reserved),
             instructions: tokens(frame),
-            chat: tokens(parts.chat + opening),
+            chat: tokens(parts.chat + around),
             thinking: tokens(parts.thinking),
             pasted: tokens(*pasted),
-            message: tokens(draft),
+            message: tokens(draft - around),
             cached: tokens(cached.min(all)),
             omitted: (omitted != Omitted::default()).then_some(omitted),
             written: *written,
             whole: tokens(self.tokens(Cut::default())),
             without_thinking: tokens(self.tokens(thoughtless)),
-            message_room: tokens(room.limit.saturating_sub(frame)),
+            message_room: tokens(room.limit.saturating_sub(frame + self.around)),
         })
     }
 
@@ -128,25 +133,19 @@ impl NextPrompt<'_> {
     fn tokens(&self, cut: Cut) -> usize {
         let parts = self.branch.parts(cut, self.request);
         let frame = self.frame.head.len() + self.frame.tail.len();
-        let draft = self.draft.as_ref().map_or(0, Vec::len) + self.request.pasted;
-        frame + parts.chat + self.opening(cut).len() + parts.thinking + draft
+        let draft = self.draft_ids().len() + self.request.pasted;
+        frame + parts.chat + parts.thinking + draft
     }
 
-    /// Returns the tokens between the messages before the draft and the draft. The opening of the first message of a
-    /// prompt belongs to the frame.
-    fn opening(&self, cut: Cut) -> &[u32] {
-        match self.draft {
-            Some(_) if self.branch.is_in(cut) => &self.frame.user.opening,
-            _ => &[],
-        }
+    fn draft_ids(&self) -> &[u32] {
+        self.draft.as_ref().map_or(&[], |draft| &draft.ids)
     }
 
     /// Returns the ids of the prompt after this cut, without pasted texts.
     fn prompt(&self, cut: Cut) -> Vec<u32> {
         let mut ids = self.frame.head.clone();
         self.branch.append(cut, self.request, &mut ids);
-        ids.extend(self.opening(cut));
-        ids.extend(self.draft.iter().flatten());
+        ids.extend(self.draft_ids());
         if self.request.pasted == 0 {
             ids.extend(&self.frame.tail);
         }

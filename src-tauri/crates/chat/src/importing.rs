@@ -184,14 +184,11 @@ impl Importing {
         self.named.rename_in(&mut whole);
         if !title::can_be_seen(&whole.chat.title) {
             let mut texts = whole.messages.iter();
-            let title = texts.find_map(|message| title::from_words(&message.text));
+            let title = texts.find_map(|message| title::from_words(&message.parts.text()));
             whole.chat.title = title.unwrap_or_else(|| "Imported chat".to_owned());
         }
-        let bytes = |text: &Option<String>| text.as_ref().map_or(0, String::len);
         let texts = whole.messages.iter();
-        self.waiting_bytes += texts
-            .map(|message| message.text.len() + bytes(&message.thinking))
-            .sum::<usize>();
+        self.waiting_bytes += texts.map(|message| message.parts.bytes()).sum::<usize>();
         self.waiting.push_back(IncomingChat::new(whole));
         Ok(())
     }

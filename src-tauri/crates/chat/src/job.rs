@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 use std::time::Instant;
 
-use inference::{Opening, Part, StopReason};
-use store::ChatId;
+use inference::{Opening, Signals, StopReason, TokenKind};
+use store::{ChatId, MessageId};
 
 use crate::failure::Failure;
 use crate::fit::{Truncation, TurnRequest};
@@ -23,16 +23,15 @@ pub(crate) enum Job {
     },
     Answer {
         chat: ChatId,
+        message: MessageId,
         request: TurnRequest,
-        cancel: Arc<AtomicBool>,
-        /// Flag that ends the thinking.
-        answer_now: Arc<AtomicBool>,
+        signals: Signals,
     },
     /// Closes the model. Nothing is reported: later jobs wait in the queue.
     Close,
     /// Prefills an unsent message in idle time. A later one replaces it.
     ReadAhead { chat: ChatId, request: TurnRequest },
-    /// Asks for the title of a chat in idle time. A later one replaces it.
+    /// Asks for the title of a chat in idle time. A later one of the chat replaces it.
     Title { chat: ChatId, request: TurnRequest },
     /// Frees disk space: a chat could not be saved because the disk is full.
     MakeRoom,
@@ -47,20 +46,25 @@ pub(crate) enum Job {
 /// The sender of jobs to the model thread.
 pub(crate) struct JobQueue {
     jobs: Sender<Job>,
-    /// Flag that ends idle work.
-    interrupt: Arc<AtomicBool>,
+    /// Flag that ends a pass of idle work, or of several answers.
+    preempt: Arc<AtomicBool>,
 }
 
 impl JobQueue {
-    pub fn new(jobs: Sender<Job>, interrupt: Arc<AtomicBool>) -> JobQueue {
-        JobQueue { jobs, interrupt }
+    pub fn new(jobs: Sender<Job>, preempt: Arc<AtomicBool>) -> JobQueue {
+        JobQueue { jobs, preempt }
     }
 
     /// Submits a job, for which idle work ends.
     pub fn submit(&self, job: Job) {
         self.queue(job);
         // Set after the job was sent: the model thread clears the flag before it looks for a job.
-        self.interrupt.store(true, Ordering::SeqCst);
+        self.preempt();
+    }
+
+    /// Ends the pass that is running, unless it serves a single answer.
+    pub fn preempt(&self) {
+        self.preempt.store(true, Ordering::SeqCst);
     }
 
     /// Submits a job for which idle work is not interrupted.
@@ -74,11 +78,11 @@ impl JobQueue {
     pub fn close(self) {
         drop(self.jobs);
         // After the queue: the model thread clears the flag before it looks for a job.
-        self.interrupt.store(true, Ordering::SeqCst);
+        self.preempt.store(true, Ordering::SeqCst);
     }
 }
 
-/// Reports of the model thread about the running job, except for [`Report::Titled`] and [`Report::IdleWorkPanicked`].
+/// Reports of the model thread. Those about an answer have the id of its message.
 pub(crate) enum Report {
     Progress(Opening),
     /// The model was opened, or failed to open; `open` is the model that is open now.
@@ -87,17 +91,19 @@ pub(crate) enum Report {
         open: Option<Box<ModelInfo>>,
         counter: Option<Arc<dyn PromptCounter>>,
     },
-    Truncated(Truncation),
-    Reading(Reading),
+    Truncated(MessageId, Truncation),
+    Reading(MessageId, Reading),
     Token {
+        message: MessageId,
         id: u32,
         text: String,
-        part: Part,
+        kind: TokenKind,
         /// Time of the token; the actor may handle it later.
         at: Instant,
     },
-    /// The answer has ended. After a panic the model cannot be trusted.
+    /// An answer has ended; with the failure of a panic if one ended it.
     Ended {
+        message: MessageId,
         result: Result<GeneratedAnswer, Failure>,
         panicked: bool,
         /// The model in its present state.
@@ -108,8 +114,8 @@ pub(crate) enum Report {
         chat: ChatId,
         title: String,
     },
-    /// The model panicked in idle work, cannot be trusted and was closed.
-    IdleWorkPanicked,
+    /// The model panicked, cannot be trusted and was closed.
+    Panicked,
 }
 
 /// End of an answer, as the model reports it.

@@ -1,9 +1,9 @@
 //! The product's verbs, and the one thread that owns the model.
 //!
 //! [`Chat`] is the handle: each verb is a request to the *actor*, a thread that owns the [`Store`] and answers at once.
-//! The actor keeps the queue of answers and hands one job at a time to the *model thread*, which owns the [`ModelHost`]
-//! and reports its progress. The two share no data, only three flags: one cancels an answer, one ends its thinking, one
-//! ends idle work. A third thread counts the usage of the context by a [`PromptCounter`] of the open model.
+//! The actor keeps the queue of answers and submits jobs to the *model thread*, which owns the [`ModelHost`], runs several
+//! answers together and reports their progress. The two share no data, only flags: two of each answer cancel it and end
+//! its thinking, one preempts idle work. A third thread counts the usage of the context by a [`PromptCounter`] of the open model.
 //!
 //! The actor routes verbs and reports to parts that own their data and do not know it: [`stores`], [`answers`],
 //! [`model_slot`], [`read_ahead`], [`context_counter`], [`copies`], [`upkeep`] and [`undo_stack`]. A part takes what it
@@ -35,6 +35,7 @@ mod limits;
 mod model_host;
 mod model_slot;
 mod model_thread;
+mod panics;
 pub mod preset;
 mod read_ahead;
 mod reading;
@@ -60,7 +61,9 @@ pub use context::ContextUsage;
 pub use failure::{Failure, FailureCode, nothing_imported};
 pub use handle::Chat;
 pub use importing::{ImportCounts, Importing};
-pub use inference::{EncodedMessage, KvType, Opening, Role, Sampling, SamplingDefaults};
+pub use inference::{
+    EncodedMessage, KvType, Opening, Part, Parts, Role, Sampling, SamplingDefaults,
+};
 pub use limits::MAX_TEXT;
 pub use model_host::{
     BUNDLED_MODEL, Device, ModelChoice, ModelHost, ModelInfo, ModelOptions, NEW_CHAT, PromptCounter,

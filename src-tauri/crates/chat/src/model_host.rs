@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use inference::{
-    Conversation, EncodedMessage, Event, Finished, GenerateParams, KvType, Opening, Prompt,
-    PromptFrame, SamplingDefaults, Signals, Turn,
+    Conversation, EncodedMessage, Event, Finished, KvType, ModelRequest, Opening, Prompt,
+    PromptFrame, RequestId, SamplingDefaults, Turn,
 };
 use serde::{Deserialize, Serialize};
 use store::ChatId;
@@ -48,46 +48,21 @@ pub trait ModelHost: Send {
         cancel: &AtomicBool,
     ) -> Result<Prompt, Failure>;
 
-    /// Generates an answer. Returns within 100 ms once `signals.cancel` is set, also during prefill. Once
-    /// `signals.answer_now` is set, the answer follows the thinking so far.
+    /// Submits a request, which [`ModelHost::step`] runs. Its conversation is a chat's id.
+    fn submit(&mut self, request: ModelRequest) -> Result<(), Failure>;
+
+    /// Runs what the submitted requests need next: a pass, or the restoring of a cache. Returns the requests that ended.
+    ///
+    /// Returns within 100 ms once the only request in a pass is cancelled, or once `preempt` is set, unless an answer is
+    /// alone in a pass.
     ///
     /// Every generated token is reported once and in order, except the end of turn, which is not reported. The ids
     /// reported are stored and come back as [`Turn::ids`](inference::Turn::ids).
-    fn generate(
+    fn step(
         &mut self,
-        prompt: &Prompt,
-        params: &GenerateParams,
-        signals: Signals<'_>,
-        on_event: &mut dyn FnMut(Event<'_>),
-    ) -> Result<Finished, Failure>;
-
-    /// Like [`ModelHost::generate`], but leaves the caches of the chats unchanged: the next prompt of the chat that was
-    /// answered last finds everything that it would have found. `None` if that is impossible because `prompt` does not
-    /// continue that chat.
-    fn generate_aside(
-        &mut self,
-        _prompt: &Prompt,
-        _params: &GenerateParams,
-        _cancel: &AtomicBool,
-        _on_event: &mut dyn FnMut(Event<'_>),
-    ) -> Result<Option<Finished>, Failure> {
-        Ok(None)
-    }
-
-    /// Restores the cached tokens of `chat` before one of its prompts is generated from or prefilled. Calls
-    /// `on_progress` with the number of restored tokens. Returns within 100 ms once `cancel` is set.
-    fn resume(
-        &mut self,
-        _chat: ChatId,
-        _prompt: &Prompt,
-        _cancel: &AtomicBool,
-        _on_progress: &mut dyn FnMut(usize),
-    ) {
-    }
-
-    /// Prefills as much of a prompt of `chat` as the answer to a longer one can reuse; a question at its end is not
-    /// sent yet. Returns within 100 ms once `cancel` is set.
-    fn read_ahead(&mut self, _chat: ChatId, _prompt: &Prompt, _cancel: &AtomicBool) {}
+        preempt: &AtomicBool,
+        on_event: &mut dyn FnMut(RequestId, Event<'_>),
+    ) -> Vec<(RequestId, Result<Finished, Failure>)>;
 
     /// Saves a part of the chats' caches for the next start. Returns false if nothing is left to save. Returns within
     /// 100 ms.
@@ -116,10 +91,10 @@ pub trait ModelHost: Send {
 /// Counts prompts message by message beside the model thread, also while that is busy.
 pub trait PromptCounter: Send + Sync {
     /// Returns the frame of the prompts of a conversation, which has no messages here.
-    fn frame(&self, conversation: &Conversation) -> Result<PromptFrame, Failure>;
+    fn frame(&self, conversation: &Conversation) -> Result<Arc<PromptFrame>, Failure>;
 
     /// Encodes a message as it stands in a prompt of this frame.
-    fn message(&self, frame: &PromptFrame, turn: &Turn) -> EncodedMessage;
+    fn message(&self, frame: &PromptFrame, turn: &Turn) -> Arc<EncodedMessage>;
 
     /// Counts the tokens of a text.
     fn count(&self, text: &str) -> usize;

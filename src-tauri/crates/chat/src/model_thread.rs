@@ -1,334 +1,488 @@
-//! The thread that owns the model: one job at a time, in the order in which the actor sends them.
+//! The thread that owns the model. Between two jobs of the actor it runs the requests that it has submitted to the host.
 //!
-//! Between jobs it does idle work: it prefills a draft at once, and after a while makes titles and saves KV caches. The
-//! actor interrupts that when it submits a job; a title, and a draft that continues the one being prefilled, wait for it.
+//! Answers are written together. While there are none, a draft is prefilled at once, and after an idle time titles are
+//! made and KV caches saved. A job that the actor submits ends such work, and the pass of several answers; a title, and a
+//! draft that continues the one being prefilled, wait for it.
 
-use std::any::Any;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
 use std::time::{Duration, Instant};
 
-use inference::{Event, Part, Signals, StopReason};
-use store::ChatId;
+use inference::{
+    Event, Finished, GenerateParams, ModelRequest, Priority, Prompt, RequestId, Signals,
+    StopReason, TokenKind,
+};
+use store::{ChatId, MessageId};
 
 use crate::failure::{Failure, FailureCode};
-use crate::fit::{self, Limits, TurnRequest};
+use crate::fit::{self, Limits, Truncation, TurnRequest};
 use crate::job::{GeneratedAnswer, Job, Report};
-use crate::model_host::{ModelHost, ModelInfo};
-use crate::reading::{Reading, ReadingRate};
+use crate::model_host::{ModelChoice, ModelHost, ModelInfo, ModelOptions};
+use crate::panics::{catch_panic, log_panic, without_panic};
+use crate::reading::ReadingRate;
 use crate::view::AnswerStats;
 
 /// Time limit for saving caches before a model is closed.
 const END_WITHIN: Duration = Duration::from_millis(500);
 
-/// Runs until the actor drops the sender of `jobs`. `interrupt` is set whenever the actor sends a job: idle work then
-/// ends.
-pub(crate) fn run(
-    mut host: Box<dyn ModelHost>,
-    jobs: &Receiver<Job>,
-    interrupt: &AtomicBool,
+pub(crate) struct ModelThread<'a> {
+    host: Box<dyn ModelHost>,
+    /// Idle time before titles are made and caches are saved.
     idle_after: Duration,
-    report: &dyn Fn(Report),
-) {
-    let mut idle = IdleWork {
-        after: idle_after,
-        ahead: None,
-        title: None,
-        unsaved: false,
-    };
-    let mut rate = ReadingRate::default();
-    while let Some(job) = idle.next_job(host.as_mut(), jobs, interrupt, report) {
+    report: &'a dyn Fn(Report),
+    requests: BTreeMap<RequestId, SubmittedRequest>,
+    last_id: u64,
+    /// Prefill rate of the last prompt.
+    rate: ReadingRate,
+    /// A draft whose prefill has not begun.
+    ahead: Option<(ChatId, TurnRequest)>,
+    /// Titles whose requests wait for idle time.
+    titles: VecDeque<(ChatId, TurnRequest)>,
+    /// True if the host may have caches to save.
+    unsaved: bool,
+}
+
+/// A request that the host runs.
+struct SubmittedRequest {
+    chat: ChatId,
+    signals: Signals,
+    output: RequestOutput,
+}
+
+/// Receiver of a request's events.
+enum RequestOutput {
+    Answer {
+        message: MessageId,
+        rate: ReadingRate,
+    },
+    /// A draft, which has no output.
+    ReadAhead,
+    Title(String),
+}
+
+impl<'a> ModelThread<'a> {
+    pub fn new(
+        host: Box<dyn ModelHost>,
+        idle_after: Duration,
+        report: &'a dyn Fn(Report),
+    ) -> ModelThread<'a> {
+        ModelThread {
+            host,
+            idle_after,
+            report,
+            requests: BTreeMap::new(),
+            last_id: 0,
+            rate: ReadingRate::default(),
+            ahead: None,
+            titles: VecDeque::new(),
+            unsaved: false,
+        }
+    }
+
+    /// Runs until the actor drops the sender of `jobs`. `preempt` is set whenever the actor submits a job.
+    pub fn run(mut self, jobs: &Receiver<Job>, preempt: &AtomicBool) {
+        while let Some(job) = self.next_job(jobs, preempt) {
+            self.begin(job);
+        }
+        self.end();
+    }
+
+    /// Returns the next job, and works until there is one; `None` if there are no more.
+    fn next_job(&mut self, jobs: &Receiver<Job>, preempt: &AtomicBool) -> Option<Job> {
+        let mut is_idle = false;
+        loop {
+            if self.requests.is_empty() && self.ahead.is_none() && !is_idle {
+                if self.titles.is_empty() && !self.unsaved {
+                    return jobs.recv().ok();
+                }
+                match jobs.recv_timeout(self.idle_after) {
+                    Ok(job) => return Some(job),
+                    Err(RecvTimeoutError::Timeout) => is_idle = true,
+                    Err(RecvTimeoutError::Disconnected) => return None,
+                }
+            }
+            // In this order, since any later job sets it again.
+            preempt.store(false, Ordering::SeqCst);
+            match jobs.try_recv() {
+                Ok(job) => return Some(job),
+                Err(TryRecvError::Disconnected) => return None,
+                Err(TryRecvError::Empty) => {}
+            }
+            if !self.is_answering()
+                && let Some(ahead) = self.ahead.take()
+            {
+                self.read_ahead(ahead, preempt);
+                is_idle = true;
+            } else if !self.requests.is_empty() {
+                self.step(preempt);
+            } else if let Some(title) = self.titles.pop_front() {
+                self.make_title(title, preempt);
+            } else if self.unsaved {
+                self.save_caches();
+            } else {
+                is_idle = false;
+            }
+        }
+    }
+
+    fn begin(&mut self, job: Job) {
         match job {
             Job::Open {
                 choice,
                 options,
                 asked,
-            } => {
-                idle.end(host.as_mut());
-                rate = ReadingRate::default();
-                let open = || {
-                    if let Some(refusal) = host.refusal(&choice).filter(|_| !asked) {
-                        return Err(refusal);
-                    }
-                    host.open(&choice, &options, &mut |progress| {
-                        report(Report::Progress(progress))
-                    })
-                };
-                let result = catch_panic(FailureCode::BadModel, open).0;
-                let open = catch_panic(FailureCode::BadModel, || Ok(host.info().map(named))).0;
-                report(Report::Opened {
-                    result: result.map(drop),
-                    open: open.ok().flatten().map(Box::new),
-                    counter: catch_panic(FailureCode::Other, || Ok(host.counter()))
-                        .0
-                        .ok()
-                        .flatten(),
-                });
-            }
+            } => self.open(&choice, &options, asked),
             Job::Close => {
-                idle.end(host.as_mut());
-                close(host.as_mut());
+                self.end();
+                self.close();
             }
             Job::Answer {
                 chat,
+                message,
                 request,
-                cancel,
-                answer_now,
+                signals,
             } => {
                 // The draft is older: it is sent or discarded by now.
-                idle.ahead = None;
-                idle.title = None;
-                let signals = Signals {
-                    cancel: &cancel,
-                    answer_now: &answer_now,
-                };
-                let answer = || answer(host.as_mut(), chat, &request, signals, &mut rate, report);
-                let (result, panicked) = catch_panic(FailureCode::Other, answer);
-                let open = host.info().filter(|_| !panicked).map(named).map(Box::new);
-                report(Report::Ended {
-                    result,
-                    panicked,
-                    open,
-                });
-                idle.unsaved = !panicked;
+                self.drop_ahead();
+                if let Err((failure, panicked)) = self.answer(chat, message, &request, signals) {
+                    if panicked {
+                        self.fail(&failure);
+                    }
+                    self.report_end(message, Err(failure), panicked);
+                }
             }
-            Job::ReadAhead { chat, request } => idle.ahead = Some((chat, request)),
-            Job::Title { chat, request } => idle.title = Some((chat, request)),
-            Job::MakeRoom => log_panic(|| host.make_room()),
-            Job::Relabel { from, to } => log_panic(|| host.relabel(from, to)),
+            Job::ReadAhead { chat, request } => {
+                self.drop_ahead();
+                self.ahead = Some((chat, request));
+            }
+            Job::Title { chat, request } => {
+                self.titles.retain(|(of, _)| *of != chat);
+                self.titles.push_back((chat, request));
+            }
+            Job::MakeRoom => log_panic(|| self.host.make_room()),
+            Job::Relabel { from, to } => log_panic(|| self.host.relabel(from, to)),
             Job::Forget(chats) => {
-                idle.ahead = idle.ahead.filter(|(of, _)| !chats.contains(of));
-                idle.title = idle.title.filter(|(of, _)| !chats.contains(of));
-                log_panic(|| host.forget(&chats));
+                self.ahead.take_if(|(of, _)| chats.contains(of));
+                self.titles.retain(|(of, _)| !chats.contains(of));
+                self.cancel(|it| !it.is_answer() && chats.contains(&it.chat));
+                log_panic(|| self.host.forget(&chats));
             }
             // After a panic the rest is erased the next time.
-            Job::RetainChats(chats) => log_panic(|| host.retain_chats(&chats)),
+            Job::RetainChats(chats) => log_panic(|| self.host.retain_chats(&chats)),
         }
     }
-    idle.end(host.as_mut());
-}
 
-/// Work of the host while there is no job.
-struct IdleWork {
-    /// Idle time before it begins; prefilling a draft does not wait.
-    after: Duration,
-    ahead: Option<(ChatId, TurnRequest)>,
-    /// A request for a title.
-    title: Option<(ChatId, TurnRequest)>,
-    /// True if the host may have caches to save.
-    unsaved: bool,
-}
+    fn open(&mut self, choice: &ModelChoice, options: &ModelOptions, asked: bool) {
+        self.end();
+        self.rate = ReadingRate::default();
+        let (host, report) = (&mut self.host, self.report);
+        let open = || {
+            if let Some(refusal) = host.refusal(choice).filter(|_| !asked) {
+                return Err(refusal);
+            }
+            host.open(choice, options, &mut |progress| {
+                report(Report::Progress(progress));
+            })
+        };
+        let result = catch_panic(FailureCode::BadModel, open).0;
+        let open = catch_panic(FailureCode::BadModel, || Ok(host.info().map(named))).0;
+        let counter = catch_panic(FailureCode::Other, || Ok(host.counter())).0;
+        report(Report::Opened {
+            result: result.map(drop),
+            open: open.ok().flatten().map(Box::new),
+            counter: counter.ok().flatten(),
+        });
+    }
 
-impl IdleWork {
-    /// Returns the next job; `None` if there are no more.
-    fn next_job(
+    /// Submits the request of an answer. On an error, returns true if the host panicked.
+    fn answer(
         &mut self,
-        host: &mut dyn ModelHost,
-        jobs: &Receiver<Job>,
-        interrupt: &AtomicBool,
-        report: &dyn Fn(Report),
-    ) -> Option<Job> {
-        loop {
-            if self.ahead.is_none() {
-                if !self.unsaved && self.title.is_none() {
-                    return jobs.recv().ok();
-                }
-                match jobs.recv_timeout(self.after) {
-                    Ok(job) => return Some(job),
-                    Err(RecvTimeoutError::Timeout) => {}
-                    Err(RecvTimeoutError::Disconnected) => return None,
-                }
+        chat: ChatId,
+        message: MessageId,
+        request: &TurnRequest,
+        signals: Signals,
+    ) -> Result<(), (Failure, bool)> {
+        let fitted = self.fit(request, &signals.cancel);
+        let (prompt, truncation) = fitted?;
+        (self.report)(Report::Truncated(message, truncation));
+        let output = RequestOutput::Answer {
+            message,
+            rate: self.rate.restarted(),
+        };
+        self.submit(chat, prompt, &request.params, signals, output)
+    }
+
+    /// Submits the prefill of a draft, up to the point where the answer's prompt would continue.
+    fn read_ahead(&mut self, (chat, request): (ChatId, TurnRequest), preempt: &AtomicBool) {
+        let submitted = self.fit(&request, preempt).and_then(|(prompt, _)| {
+            let signals = Signals::default();
+            self.submit(
+                chat,
+                prompt,
+                &request.params,
+                signals,
+                RequestOutput::ReadAhead,
+            )
+        });
+        if self.is_over(submitted, preempt) {
+            return;
+        }
+        self.ahead = Some((chat, request));
+    }
+
+    /// Submits the request of a title.
+    fn make_title(&mut self, (chat, request): (ChatId, TurnRequest), preempt: &AtomicBool) {
+        let host = &mut self.host;
+        let prompt = || host.prompt(&request.conversation, preempt);
+        let submitted = without_panic(prompt).and_then(|prompt| {
+            let (signals, title) = (Signals::default(), RequestOutput::Title(String::new()));
+            self.submit(chat, prompt, &request.params, signals, title)
+        });
+        if !self.is_over(submitted, preempt) {
+            self.titles.push_front((chat, request));
+        }
+    }
+
+    /// Handles the submission of idle work. Returns false if it was preempted, and has to be repeated.
+    fn is_over(&mut self, submitted: Result<(), (Failure, bool)>, preempt: &AtomicBool) -> bool {
+        // Nobody waits for it, and failed work is repeated when it is needed.
+        match submitted {
+            Ok(()) => true,
+            Err((failure, true)) => {
+                self.fail(&failure);
+                true
             }
-            while self.ahead.is_some() || self.title.is_some() || self.unsaved {
-                // In this order, since any later job sets it again.
-                interrupt.store(false, Ordering::SeqCst);
-                match jobs.try_recv() {
-                    Ok(job) => return Some(job),
-                    Err(TryRecvError::Empty) => self.step(host, interrupt, report),
-                    Err(TryRecvError::Disconnected) => return None,
-                }
+            Err(_) if preempt.load(Ordering::SeqCst) => false,
+            Err((failure, false)) => {
+                tracing::debug!(code = failure.code.name(), "idle work failed");
+                true
             }
         }
     }
 
-    /// Saves caches before the model is closed, within a time limit.
-    fn end(&mut self, host: &mut dyn ModelHost) {
-        (self.ahead, self.title) = (None, None);
+    /// Fits a request into the context.
+    fn fit(
+        &mut self,
+        request: &TurnRequest,
+        cancel: &AtomicBool,
+    ) -> Result<(Prompt, Truncation), (Failure, bool)> {
+        let host = &mut self.host;
+        without_panic(|| {
+            let Some(limits) = host.info().map(Limits::of) else {
+                return Err(Failure::new(FailureCode::Other, "No model is open."));
+            };
+            fit::fit(request, limits, &mut |conversation| {
+                host.prompt(conversation, cancel)
+            })
+        })
+    }
+
+    fn submit(
+        &mut self,
+        chat: ChatId,
+        prompt: Prompt,
+        params: &GenerateParams,
+        signals: Signals,
+        output: RequestOutput,
+    ) -> Result<(), (Failure, bool)> {
+        self.last_id += 1;
+        let id = RequestId(self.last_id);
+        let request = ModelRequest {
+            id,
+            priority: output.priority(),
+            conversation: chat.0.cast_unsigned(),
+            prompt,
+            params: params.clone(),
+            signals: signals.clone(),
+        };
+        let host = &mut self.host;
+        without_panic(|| host.submit(request))?;
+        let submitted = SubmittedRequest {
+            chat,
+            signals,
+            output,
+        };
+        self.requests.insert(id, submitted);
+        Ok(())
+    }
+
+    /// Runs what the requests need next.
+    fn step(&mut self, preempt: &AtomicBool) {
+        let (host, requests) = (&mut self.host, &mut self.requests);
+        let (rate, report) = (&mut self.rate, self.report);
+        let step = || {
+            Ok(host.step(preempt, &mut |id, event| {
+                if let Some(request) = requests.get_mut(&id) {
+                    request.receive(event, rate, report);
+                }
+            }))
+        };
+        match catch_panic(FailureCode::Other, step) {
+            (Ok(ended), _) => {
+                for (id, result) in ended {
+                    if let Some(request) = self.requests.remove(&id) {
+                        self.finish(request, result);
+                    }
+                }
+            }
+            (Err(failure), _) => self.fail(&failure),
+        }
+    }
+
+    fn finish(&mut self, request: SubmittedRequest, result: Result<Finished, Failure>) {
+        self.unsaved = true;
+        match (request.output, result) {
+            (RequestOutput::Answer { message, .. }, result) => {
+                let result = result.map(|finished| GeneratedAnswer {
+                    reason: finished.reason,
+                    stats: AnswerStats::new(finished.stats, self.host.info()),
+                });
+                self.report_end(message, result, false);
+            }
+            (RequestOutput::Title(title), Ok(finished))
+                if finished.reason != StopReason::Cancelled =>
+            {
+                let chat = request.chat;
+                (self.report)(Report::Titled { chat, title });
+            }
+            (_, Err(failure)) => {
+                tracing::debug!(code = failure.code.name(), "idle work failed");
+            }
+            (_, Ok(_)) => {}
+        }
+    }
+
+    fn report_end(
+        &self,
+        message: MessageId,
+        result: Result<GeneratedAnswer, Failure>,
+        panicked: bool,
+    ) {
+        let open = self.host.info().filter(|_| !panicked);
+        (self.report)(Report::Ended {
+            message,
+            result,
+            panicked,
+            open: open.map(named).map(Box::new),
+        });
+    }
+
+    /// Ends all answers and closes the model after a panic: a later answer must not use a cache of other tokens.
+    fn fail(&mut self, failure: &Failure) {
+        // First: the actor begins no other answer before the model is open again.
+        (self.report)(Report::Panicked);
+        for (_, request) in std::mem::take(&mut self.requests) {
+            if let RequestOutput::Answer { message, .. } = request.output {
+                self.report_end(message, Err(failure.clone()), true);
+            }
+        }
+        self.unsaved = false;
+        self.close();
+    }
+
+    /// Saves a part of the caches.
+    fn save_caches(&mut self) {
+        let host = &mut self.host;
+        match without_panic(|| Ok(host.save_caches())) {
+            Ok(more) => self.unsaved = more,
+            Err((failure, _)) => self.fail(&failure),
+        }
+    }
+
+    /// Ends idle work before the model is closed, and saves caches within a time limit.
+    fn end(&mut self) {
+        self.ahead = None;
+        self.titles.clear();
+        self.cancel(|_| true);
         let deadline = Instant::now() + END_WITHIN;
+        let never = AtomicBool::new(false);
+        while !self.requests.is_empty() && Instant::now() < deadline {
+            self.step(&never);
+        }
+        self.requests.clear();
         while self.unsaved && Instant::now() < deadline {
-            let more = catch_panic(FailureCode::Other, || Ok(host.save_caches())).0;
+            let host = &mut self.host;
+            let more = without_panic(|| Ok(host.save_caches()));
             self.unsaved = more.unwrap_or(false);
         }
     }
 
-    fn step(&mut self, host: &mut dyn ModelHost, cancel: &AtomicBool, report: &dyn Fn(Report)) {
-        let ahead = self.ahead.take();
-        let title = self.title.take_if(|_| ahead.is_none());
-        let step = || match (&ahead, &title) {
-            (Some((chat, request)), _) => {
-                read_ahead(host, *chat, request, cancel)?;
-                Ok(true)
-            }
-            (None, Some((chat, request))) => {
-                if let Some(title) = make_title(host, request, cancel)? {
-                    report(Report::Titled { chat: *chat, title });
-                }
-                Ok(true)
-            }
-            (None, None) => Ok(host.save_caches()),
-        };
-        // Nobody waits for it, and failed work is repeated when it is needed.
-        let (step, panicked) = catch_panic(FailureCode::Other, step);
-        if panicked {
-            // An answer that is already requested must not use a cache of other tokens.
-            close(host);
-            report(Report::IdleWorkPanicked);
-        } else if cancel.load(Ordering::SeqCst) {
-            // Restored, unless the job ends or replaces it.
-            self.ahead = ahead;
-            self.title = self.title.take().or(title);
+    fn close(&mut self) {
+        // After a panic of a driver the model is gone in any case.
+        log_panic(|| self.host.close());
+    }
+
+    fn is_answering(&self) -> bool {
+        self.requests.values().any(SubmittedRequest::is_answer)
+    }
+
+    fn drop_ahead(&mut self) {
+        self.ahead = None;
+        self.cancel(|it| matches!(it.output, RequestOutput::ReadAhead));
+    }
+
+    fn cancel(&self, is_cancelled: impl Fn(&SubmittedRequest) -> bool) {
+        for request in self.requests.values().filter(|it| is_cancelled(it)) {
+            request.signals.cancel.store(true, Ordering::Relaxed);
         }
-        // After another failure there still is what was to be saved.
-        self.unsaved = step
-            .inspect_err(|failure| tracing::debug!(code = failure.code.name(), "idle work failed"))
-            .unwrap_or(!panicked);
     }
 }
 
-/// Prefills an unsent message, up to the point where the answer's prompt would continue.
-fn read_ahead(
-    host: &mut dyn ModelHost,
-    chat: ChatId,
-    request: &TurnRequest,
-    cancel: &AtomicBool,
-) -> Result<(), Failure> {
-    if let Some(limits) = host.info().map(Limits::of) {
-        let make = &mut |conversation: &_| host.prompt(conversation, cancel);
-        let (prompt, _) = fit::fit(request, limits, make)?;
-        host.resume(chat, &prompt, cancel, &mut |_| {});
-        host.read_ahead(chat, &prompt, cancel);
+impl SubmittedRequest {
+    fn is_answer(&self) -> bool {
+        self.output.priority().is_answer()
     }
-    Ok(())
-}
 
-/// Generates a title outside the chat. `None` if it was cancelled, or the model now holds another chat.
-fn make_title(
-    host: &mut dyn ModelHost,
-    request: &TurnRequest,
-    cancel: &AtomicBool,
-) -> Result<Option<String>, Failure> {
-    let prompt = host.prompt(&request.conversation, cancel)?;
-    let mut title = String::new();
-    let finished = host.generate_aside(&prompt, &request.params, cancel, &mut |event| {
-        if let Event::Token {
-            piece,
-            part: Part::Answer,
-            ..
-        } = event
-        {
-            title.push_str(piece);
+    fn receive(&mut self, event: Event<'_>, last_rate: &mut ReadingRate, report: &dyn Fn(Report)) {
+        let at = Instant::now();
+        match (&mut self.output, event) {
+            (
+                RequestOutput::Answer { message, rate },
+                Event::Prefill {
+                    done,
+                    total,
+                    cached,
+                },
+            ) => {
+                let reading = rate.progress(at, done, total, cached);
+                *last_rate = *rate;
+                report(Report::Reading(*message, reading));
+            }
+            (RequestOutput::Answer { message, .. }, Event::Token { id, piece, kind }) => {
+                report(Report::Token {
+                    message: *message,
+                    id,
+                    text: piece.to_owned(),
+                    kind,
+                    at,
+                });
+            }
+            (
+                RequestOutput::Title(title),
+                Event::Token {
+                    piece,
+                    kind: TokenKind::Answer,
+                    ..
+                },
+            ) => title.push_str(piece),
+            // It begins again after an answer.
+            (RequestOutput::Title(title), Event::Prefill { .. }) => title.clear(),
+            (RequestOutput::Title(_) | RequestOutput::ReadAhead, _) => {}
         }
-    })?;
-    let is_whole = finished.is_some_and(|finished| finished.reason != StopReason::Cancelled);
-    Ok(is_whole.then_some(title))
+    }
 }
 
-fn close(host: &mut dyn ModelHost) {
-    // After a panic of a driver the model is gone in any case.
-    log_panic(|| host.close());
-}
-
-fn answer(
-    host: &mut dyn ModelHost,
-    chat: ChatId,
-    request: &TurnRequest,
-    signals: Signals<'_>,
-    rate: &mut ReadingRate,
-    report: &dyn Fn(Report),
-) -> Result<GeneratedAnswer, Failure> {
-    let Some(limits) = host.info().map(Limits::of) else {
-        return Err(Failure::new(FailureCode::Other, "No model is open."));
-    };
-    let cancel = signals.cancel;
-    let (prompt, truncation) = fit::fit(request, limits, &mut |conversation| {
-        host.prompt(conversation, cancel)
-    })?;
-    report(Report::Truncated(truncation));
-    let total = prompt.ids.len();
-    host.resume(chat, &prompt, cancel, &mut |done| {
-        report(Report::Reading(Reading {
-            done,
-            total,
-            cached: done,
-            left: None,
-        }));
-    });
-    rate.restart();
-    let finished = host.generate(
-        &prompt,
-        &request.params,
-        signals,
-        &mut |event| match event {
-            Event::Prefill {
-                done,
-                total,
-                cached,
-            } => report(Report::Reading(rate.progress(
-                Instant::now(),
-                done,
-                total,
-                cached,
-            ))),
-            Event::Token { id, piece, part } => report(Report::Token {
-                id,
-                text: piece.to_owned(),
-                part,
-                at: Instant::now(),
-            }),
-        },
-    )?;
-    Ok(GeneratedAnswer {
-        reason: finished.reason,
-        stats: AnswerStats::new(finished.stats, host.info()),
-    })
+impl RequestOutput {
+    fn priority(&self) -> Priority {
+        match self {
+            RequestOutput::Answer { .. } => Priority::Answer,
+            RequestOutput::ReadAhead => Priority::ReadAhead,
+            RequestOutput::Title(_) => Priority::Title,
+        }
+    }
 }
 
 fn named(info: &ModelInfo) -> ModelInfo {
     info.clone().with_names_cut()
-}
-
-/// Turns a panic into a failure, so that the thread survives. Returns whether there was one.
-pub(crate) fn catch_panic<T>(
-    code: FailureCode,
-    act: impl FnOnce() -> Result<T, Failure>,
-) -> (Result<T, Failure>, bool) {
-    match catch_unwind(AssertUnwindSafe(act)) {
-        Ok(result) => (result, false),
-        Err(panic) => {
-            let cause = cause(panic.as_ref());
-            // The panic hook logs it, without the text that a panic may quote.
-            tracing::error!("the model panicked");
-            (
-                Err(Failure::new(
-                    code,
-                    format!("The model failed unexpectedly: {cause}"),
-                )),
-                true,
-            )
-        }
-    }
-}
-
-fn log_panic(act: impl FnOnce()) {
-    let _ = catch_panic(FailureCode::Other, || {
-        act();
-        Ok(())
-    });
-}
-
-fn cause(panic: &(dyn Any + Send)) -> &str {
-    let text = panic.downcast_ref::<&str>().copied();
-    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str))
-        .unwrap_or("unknown cause")
 }

@@ -16,7 +16,7 @@ pub(crate) struct Reading {
 }
 
 /// Measures the prefill rate.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct ReadingRate {
     /// Start of the current prefill, and the tokens that were in the cache then.
     began: Option<(Instant, usize)>,
@@ -25,14 +25,21 @@ pub(crate) struct ReadingRate {
 }
 
 impl ReadingRate {
-    /// Resets for the next prompt.
-    pub fn restart(&mut self) {
-        self.began = None;
+    /// Returns the rate for the next prompt.
+    pub fn restarted(self) -> ReadingRate {
+        ReadingRate {
+            began: None,
+            ..self
+        }
     }
 
     /// Records that `done` of `total` tokens are in the cache now, `cached` of which were there before.
     pub fn progress(&mut self, at: Instant, done: usize, total: usize, cached: usize) -> Reading {
-        let (began, first) = *self.began.get_or_insert((at, done));
+        // Until then the cache is being restored.
+        let (began, first) = match self.began.filter(|_| done > cached) {
+            Some(began) => began,
+            None => *self.began.insert((at, done)),
+        };
         let seconds = at.saturating_duration_since(began).as_secs_f64();
         if done > first && seconds > 0.0 {
             self.per_second = Some((done - first) as f64 / seconds);
@@ -60,11 +67,12 @@ mod tests {
         let mut rate = ReadingRate::default();
         let left = |reading: Reading| reading.left.map(|left| left.as_secs());
         // 1,000 cached tokens say nothing about the rate.
+        assert_eq!(left(rate.progress(after(0), 500, 2000, 500)), None);
         assert_eq!(left(rate.progress(after(0), 1000, 2000, 1000)), None);
         assert_eq!(left(rate.progress(after(2), 1200, 2000, 1000)), Some(8));
         assert_eq!(left(rate.progress(after(10), 1400, 2000, 1000)), Some(15));
         // The next prompt begins with the rate of the last one.
-        rate.restart();
+        rate = rate.restarted();
         assert_eq!(left(rate.progress(after(60), 0, 400, 0)), Some(10));
         assert_eq!(left(rate.progress(after(61), 200, 400, 0)), Some(1));
         assert_eq!(left(rate.progress(after(62), 400, 400, 0)), Some(0));

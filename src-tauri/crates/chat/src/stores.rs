@@ -133,7 +133,7 @@ impl Stores {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use store::{MessageState, NewMessage, Role};
+    use store::{MessageState, NewMessage, Parts, Role};
 
     use super::*;
 
@@ -147,7 +147,7 @@ pub(crate) mod tests {
                 parent,
                 role,
                 state,
-                text,
+                parts: Parts::of_text(text),
                 thinks,
                 created_at,
             })

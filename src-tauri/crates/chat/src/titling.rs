@@ -1,5 +1,5 @@
 //! Titles made by the model. The request follows the conversation in memory and is then removed from its cache
-//! ([`generate_aside`](crate::model_host::ModelHost::generate_aside)), so that a title costs the chat no prefill.
+//! ([`Priority::Title`](inference::Priority::Title)), so that a title costs the chat no prefill.
 
 use inference::{GenerateParams, Sampling};
 use store::{ChatId, MessageId, Store, StoreError};
@@ -64,7 +64,7 @@ fn has_first_title(store: &Store, chat: ChatId) -> Result<bool, StoreError> {
     let Some(first) = messages.children(chat, None)?.first().copied() else {
         return Ok(false);
     };
-    let first = messages.get(first)?.progress.text;
+    let first = messages.get(first)?.progress.parts.text().into_owned();
     Ok(store.chats().get(chat)?.title == title::from_message(&first))
 }
 
@@ -80,7 +80,14 @@ mod tests {
         let title = || store.chats().get(chat).map(|row| row.title);
         assert!(!apply(&store, chat, "Goldcrest nests")?);
         assert_eq!(title()?, "A chat");
-        let asked = store.messages().path(answer)?.remove(0).progress.text;
+        let asked = store
+            .messages()
+            .path(answer)?
+            .remove(0)
+            .progress
+            .parts
+            .text()
+            .into_owned();
         store.chats().rename(chat, &title::from_message(&asked))?;
         assert!(!apply(&store, chat, "")?, "no title");
         assert!(apply(&store, chat, "Goldcrest nests")?);

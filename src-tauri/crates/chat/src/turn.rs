@@ -2,6 +2,7 @@
 
 mod last_cut;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use inference::{Conversation, GenerateParams, Role, Turn};
@@ -69,7 +70,7 @@ impl<'a> TurnBuilder<'a> {
             path.splice(0..0, source.path);
         }
 
-        let begun = !row.progress.text.is_empty() || row.progress.thinking.is_some();
+        let begun = !row.progress.parts.0.is_empty();
         let resume = matches!(start, AnswerStart::Resumed | AnswerStart::GoesOn) && begun;
         let mut cut = LastCut::of(&path);
         if resume {
@@ -95,8 +96,8 @@ impl<'a> TurnBuilder<'a> {
         }
         let guidance = self.guidance(Some(chat))?;
         let params = self.params(&guidance, thinking && !skips_thinking);
-        let thought = row.progress.thinking.as_deref().filter(|_| resume);
-        let thought = thought.map_or(0, |thinking| self.count(thinking));
+        let thought = row.progress.parts.thinking().filter(|_| resume);
+        let thought = thought.map_or(0, |thinking| self.count(&thinking));
         let request = TurnRequest {
             params: GenerateParams {
                 goes_on: resume && start == AnswerStart::GoesOn,
@@ -192,7 +193,16 @@ impl<'a> TurnBuilder<'a> {
 /// Returns whether it contributes to the prompt. An answer without text does not: it failed, or was stopped before it
 /// began.
 fn says(row: &MessageRow) -> bool {
-    !row.progress.text.is_empty()
+    !said(row).is_empty()
+}
+
+/// Returns what a message contributes besides its thinking: the text, or the results of tools.
+fn said(row: &MessageRow) -> Cow<'_, str> {
+    let parts = &row.progress.parts;
+    match row.role {
+        Role::Tool => parts.results().unwrap_or_default(),
+        Role::System | Role::User | Role::Assistant => parts.text(),
+    }
 }
 
 /// Returns the messages of a branch for the prompt: each question with the requested length of its answer. `length`:
@@ -235,17 +245,14 @@ fn in_words(length: LengthWish) -> &'static str {
 /// empty block beside it.
 pub(crate) fn history_turn(row: &MessageRow, thinking: bool, model: &str) -> Turn {
     let progress = &row.progress;
-    let stripped = !thinking && progress.thinking.is_some();
+    let thought = progress.parts.thinking();
+    let stripped = !thinking && thought.is_some();
     let same_model = progress.model.as_deref() == Some(model);
     let verbatim = !stripped && same_model && !progress.tokens.is_empty();
     Turn {
         role: row.role,
-        text: progress.text.clone(),
-        thinking: if stripped {
-            None
-        } else {
-            progress.thinking.clone()
-        },
+        text: said(row).into_owned(),
+        thinking: thought.filter(|_| !stripped).map(Cow::into_owned),
         ids: verbatim.then(|| progress.tokens.clone()),
         open: false,
     }
@@ -253,8 +260,9 @@ pub(crate) fn history_turn(row: &MessageRow, thinking: bool, model: &str) -> Tur
 
 #[cfg(test)]
 mod tests {
+    use inference::{Part, Parts};
     use jiff::civil::date;
-    use store::{MessageState, Store};
+    use store::{MessageState, NewMessage, Store};
 
     use super::*;
     use crate::branches;
@@ -278,12 +286,12 @@ mod tests {
     /// Ends an answer with text that this model generated.
     fn write(store: &Store, answer: MessageId, model: &str) -> Result<(), StoreError> {
         let progress = Progress {
-            text: "In spruces.".to_owned(),
-            thinking: Some("Hm.".to_owned()),
+            parts: Parts::of_answer(Some("Hm.".to_owned()), "In spruces."),
             tokens: vec![7, 8],
             model: Some(model.to_owned()),
             ..Progress::default()
         };
+        store.messages().reopen(answer)?;
         store.messages().journal(answer, &progress)?;
         store
             .messages()
@@ -329,7 +337,42 @@ mod tests {
         assert!(request.conversation.messages[1].open);
         assert!(request.params.goes_on);
         assert_eq!(request.before, omitted);
-        assert_eq!(progress.text, "In spruces.");
+        assert_eq!(progress.parts.text(), "In spruces.");
+        Ok(())
+    }
+
+    #[test]
+    fn every_role_is_in_the_prompt() -> Result<(), Failure> {
+        let stores = Stores::new(Store::in_memory()?)?;
+        let (settings, info) = (Settings::default(), info("a"));
+        let turns = builder(&stores, &settings, &info);
+        let (chat, asked) = add_answer(&stores.disk)?;
+        let result = Part::ToolResult {
+            id: "call-1".to_owned(),
+            text: "6 g".to_owned(),
+        };
+        let mut parent = Some(asked);
+        for (role, parts) in [
+            (Role::System, Parts::of_text("Be brief.")),
+            (Role::Tool, Parts(vec![result])),
+        ] {
+            parent = Some(stores.disk.messages().add(&NewMessage {
+                chat,
+                parent,
+                role,
+                state: MessageState::Done,
+                parts,
+                thinks: false,
+                created_at: 9,
+            })?);
+        }
+        let request = turns.draft(Some(chat), "", false)?;
+        let messages = request.conversation.messages.iter();
+        let said: Vec<_> = messages.map(|turn| (turn.role, &*turn.text)).collect();
+        assert_eq!(
+            said[1..],
+            [(Role::System, "Be brief."), (Role::Tool, "6 g")]
+        );
         Ok(())
     }
 

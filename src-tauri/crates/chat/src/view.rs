@@ -1,6 +1,8 @@
 //! State of the window, and the events that keep it up to date.
 
-use inference::{Role, Stats};
+use std::borrow::Cow;
+
+use inference::{Parts, Role, Stats};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use store::{ChatId, ChatPreset, Draft, FolderId, LengthWish, MessageId, MessageState};
@@ -109,10 +111,8 @@ pub struct Message {
     pub parent: Option<MessageId>,
     /// Its author.
     pub role: Role,
-    /// Its text.
-    pub text: String,
-    /// Thinking of the model.
-    pub thinking: Option<String>,
+    /// Its parts.
+    pub parts: Parts,
     /// Milliseconds of thinking.
     pub thinking_ms: Option<u32>,
     /// True if thinking was requested.
@@ -138,6 +138,18 @@ pub struct Message {
     pub siblings: Vec<MessageId>,
     /// Number of the last [`ChatEvent::Delta`] that this text includes.
     pub seq: u32,
+}
+
+impl Message {
+    /// Returns its text.
+    pub fn text(&self) -> String {
+        self.parts.text().into_owned()
+    }
+
+    /// Returns its thinking.
+    pub fn thinking(&self) -> Option<String> {
+        self.parts.thinking().map(Cow::into_owned)
+    }
 }
 
 /// Figures of an answer, with its model and device.
@@ -361,10 +373,8 @@ pub enum ChatEvent {
         message: MessageId,
         /// Counts from 1 each time an answer begins or is continued.
         seq: u32,
-        /// Appended to the thinking.
-        thinking: String,
-        /// Appended to the text.
-        text: String,
+        /// Appended parts. The first one continues the last part of the message, if that is of the same kind.
+        parts: Parts,
         /// Tokens generated so far.
         tokens: u32,
         /// Their rate.
@@ -442,6 +452,7 @@ mod tests {
                 thinking_tokens: 7,
                 thinking_cut: None,
                 repeated: false,
+                shared: false,
                 first_token_ms: 1235.0,
                 tokens_per_second: 16.25,
                 read_per_second: 84.5,

@@ -117,7 +117,7 @@ fn plain(text: &str) -> String {
 }
 
 fn question(out: &mut dyn Write, shown: &Shown<'_>, options: &WriteOptions) -> io::Result<()> {
-    let text = plain(&shown.message.text);
+    let text = plain(&shown.message.parts.text());
     write!(
         out,
         "<section class=\"question\">\n<h2 class=\"unseen\">You</h2>\n<div class=\"bubble\" dir=\"auto\">{text}</div>\n"
@@ -137,18 +137,18 @@ fn answer(
         out,
         "<section class=\"answer-message\">\n<h2 class=\"unseen\">Answer</h2>\n"
     )?;
-    if let Some(thinking) = message.thinking.as_deref().filter(|_| options.thinking) {
+    if let Some(thinking) = message.parts.thinking().filter(|_| options.thinking) {
         let (title, text) = (thought(message), plain(thinking.trim()));
         writeln!(
             out,
             "<details class=\"thinking\"{unfolded}><summary>{title}</summary><div dir=\"auto\">{text}</div></details>"
         )?;
     }
-    if !message.text.is_empty() {
+    if message.parts.has_text() {
         writeln!(
             out,
             "<div class=\"answer\">\n{}</div>",
-            answers.html(&message.text)
+            answers.html(&message.parts.text())
         )?;
     }
     if let Some(words) = ending(message) {

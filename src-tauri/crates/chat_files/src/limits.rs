@@ -1,6 +1,6 @@
 //! Limits of titles and texts.
 
-use store::WholeChat;
+use store::{Part, WholeChat};
 
 /// Characters of a title.
 const TITLE: usize = 200;
@@ -20,8 +20,8 @@ pub(crate) fn cut_long_texts(whole: &mut WholeChat) -> usize {
     whole.chat.title = title(&whole.chat.title);
     let mut cut = 0;
     for message in &mut whole.messages {
-        let texts = [Some(&mut message.text), message.thinking.as_mut()];
-        for text in texts.into_iter().flatten().filter(|text| text.len() > TEXT) {
+        let texts = message.parts.0.iter_mut().map(Part::content_mut);
+        for text in texts.filter(|text| text.len() > TEXT) {
             text.truncate(text.floor_char_boundary(TEXT));
             text.push_str("\n\n[The rest was too long to be imported.]");
             cut += 1;

@@ -1,6 +1,5 @@
 //! Chats as Markdown.
 
-use std::borrow::Cow;
 use std::io::{self, Write};
 
 use pulldown_cmark::{Event, HeadingLevel, Parser, Tag};
@@ -33,13 +32,13 @@ pub(crate) fn chat(
 fn message(out: &mut dyn Write, shown: &Shown<'_>, options: &WriteOptions) -> io::Result<()> {
     let message = shown.message;
     let (who, text) = if message.role == Role::User {
-        ("You", without_bidi_controls(&message.text).into())
+        ("You", without_bidi_controls(&message.parts.text()).into())
     } else {
-        ("Answer", Cow::Borrowed(message.text.as_str()))
+        ("Answer", message.parts.text())
     };
     let when = shown.when(&options.zone);
     writeln!(out, "\n## {who}\n\n*{when}*")?;
-    if let Some(thinking) = message.thinking.as_deref().filter(|_| options.thinking) {
+    if let Some(thinking) = message.parts.thinking().filter(|_| options.thinking) {
         // A quotation ends with its marks, whatever it contains.
         writeln!(out, "\n> **{}**\n>", thought(message))?;
         let thinking = without_bidi_controls(thinking.trim());

@@ -102,7 +102,10 @@ mod tests {
                         assert_eq!(at + 1, count);
                         assert_eq!(whole.chat, sent.chat);
                         let texts = |whole: &WholeChat| {
-                            let texts = whole.messages.iter().map(|message| message.text.clone());
+                            let texts = whole
+                                .messages
+                                .iter()
+                                .map(|message| message.parts.text().into_owned());
                             texts.collect::<Vec<_>>()
                         };
                         assert_eq!(texts(&whole), texts(&sent));

@@ -14,7 +14,7 @@ use engine::model::error::DeviceError;
 use engine::model::forward::{CpuModel, cpu_chunk};
 use engine::model::gpu::{GPU_CHUNK, GpuModel};
 use engine::model::weights::{self, WeightSource};
-use engine::run::generate::rate;
+use engine::run::answer::rate;
 use engine::run::random::Random;
 use engine::run::sampler::Sampler;
 use engine::run::session::Session;

@@ -25,7 +25,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use engine::{
-    CpuLevel, Engine, GpuPlacement, LoadOptions, ModelFile, OpenError, Placement, machine,
+    CpuLevel, Engine, GpuPlacement, LoadOptions, ModelFile, OnEvent, OpenError, Placement,
+    RequestEnd, StepOptions, machine,
 };
 pub use inference::{DeviceRequest, Opening, UnknownDevice};
 use system::child::Child;
@@ -130,6 +131,7 @@ pub fn load(
     Ok(OpenModel {
         engine,
         gpu,
+        marker: None,
         explanation,
         report: choice.report,
     })
@@ -141,6 +143,8 @@ pub struct OpenModel {
     pub engine: Engine,
     /// The GPU that it runs on, if any.
     gpu: Option<Gpu>,
+    /// Crash marker while the engine works on submitted requests; it may have failed to be written.
+    marker: Option<Option<CrashMarker>>,
     explanation: Explanation,
     report: Option<String>,
 }
@@ -156,36 +160,56 @@ impl OpenModel {
         self.report.as_deref()
     }
 
-    /// Runs `work` on the model. On a GPU, a crash marker exists meanwhile; a GPU that failed over to the CPU is
-    /// recorded.
+    /// Runs `work`, which generates. On a GPU, a crash marker exists meanwhile, and its success or failure is recorded.
     pub fn run<T>(&mut self, devices: Option<&Devices>, work: impl FnOnce(&mut Engine) -> T) -> T {
         let marker = crash_marker(devices, self.gpu.as_ref());
         let done = work(&mut self.engine);
         drop(marker);
-        let failure = self.engine.device().failure.clone();
-        self.record(devices, failure);
+        if let Some(failure) = self.engine.device().failure.clone() {
+            self.record_failure(devices, failure);
+        } else if let Some((devices, gpu)) = devices.zip(self.gpu.as_ref()) {
+            devices.record_answer(gpu);
+        }
         done
     }
 
-    /// Records success or failure of the GPU; after a failure the model is on the CPU.
-    fn record(&mut self, devices: Option<&Devices>, failure: Option<String>) {
-        match (self.gpu.take(), failure) {
-            (Some(gpu), Some(failure)) => {
-                if let Some(devices) = devices {
-                    devices.record_failure(&gpu, &failure);
-                }
-                self.explanation.reason = Reason::Failed(failure);
-                self.explanation.fit = None;
-                self.report = None;
-            }
-            (Some(gpu), None) => {
-                if let Some(devices) = devices {
-                    devices.record_answer(&gpu);
-                }
-                self.gpu = Some(gpu);
-            }
-            (None, _) => {}
+    /// Runs [`Engine::step`]. On a GPU, a crash marker exists until the submitted requests have ended. Its answers are
+    /// recorded, and its failure: then the model is on the CPU.
+    pub fn step(
+        &mut self,
+        devices: Option<&Devices>,
+        step: &mut StepOptions<'_>,
+        on_event: &mut OnEvent<'_>,
+    ) -> Vec<RequestEnd> {
+        self.marker
+            .get_or_insert_with(|| crash_marker(devices, self.gpu.as_ref()));
+        let ended = self.engine.step(step, on_event);
+        if !self.engine.is_busy() {
+            self.marker = None;
         }
+        if let Some(failure) = self.engine.device().failure.clone() {
+            self.record_failure(devices, failure);
+        } else if let Some((devices, gpu)) = devices.zip(self.gpu.as_ref()) {
+            // A request without tokens may have had no pass.
+            let is_answer = |(_, end): &&RequestEnd| matches!(end, Ok(it) if it.stats.tokens > 0);
+            for _ in ended.iter().filter(is_answer) {
+                devices.record_answer(gpu);
+            }
+        }
+        ended
+    }
+
+    fn record_failure(&mut self, devices: Option<&Devices>, failure: String) {
+        let Some(gpu) = self.gpu.take() else {
+            return;
+        };
+        self.marker = None;
+        if let Some(devices) = devices {
+            devices.record_failure(&gpu, &failure);
+        }
+        self.explanation.reason = Reason::Failed(failure);
+        self.explanation.fit = None;
+        self.report = None;
     }
 }
 

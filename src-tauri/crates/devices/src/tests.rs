@@ -9,6 +9,8 @@ use tempfile::TempDir;
 
 use super::*;
 
+mod opened;
+
 const CARD: &str = r#"{"name":"Card","id":"0000:01:00.0","driver":"radv 1","api":"Vulkan","kind":"discrete","refused":null}"#;
 const TWIN: &str = r#"{"name":"Card","id":"0000:02:00.0","driver":"radv 1","api":"Vulkan","kind":"discrete","refused":null}"#;
 
@@ -397,38 +399,6 @@ fn a_crash_of_a_vulkan_layer_is_distinguished_from_one_of_the_driver() {
     no_gpu(&machine.choose("gpu"), |reason| {
         *reason == Reason::NotListed(Fault::Layer)
     });
-}
-
-#[test]
-fn a_model_on_a_gpu_has_a_crash_marker_while_it_works_and_its_failure_is_recorded() {
-    let machine = Machine::new(&[CARD], &writes(50));
-    let devices = machine.devices();
-    let gpu = machine.choose("auto").gpu;
-    let marker = machine.markers().file(Work::GpuInUse);
-    let engine = Engine::load(&model(), &LoadOptions::default(), &mut |_| {}).expect("it loads");
-    let mut opened = OpenModel {
-        engine,
-        gpu,
-        explanation: Explanation {
-            reason: Reason::GpuRequested(None),
-            fit: None,
-            ignored_level: None,
-        },
-        report: None,
-    };
-    for _ in 0..2 {
-        let marked = opened.run(Some(&devices), |_| marker.exists());
-        assert!(marked && !marker.exists());
-    }
-    opened.record(Some(&devices), Some("it is lost".to_owned()));
-    assert_eq!(
-        opened.explanation.reason,
-        Reason::Failed("it is lost".to_owned())
-    );
-    let marked = opened.run(Some(&devices), |_| marker.exists());
-    assert!(!marked, "it is on the CPU");
-    let cache = fs::read_to_string(devices.file()).expect("something is recorded");
-    assert_eq!(cache.matches("it is lost").count(), 1);
 }
 
 #[test]

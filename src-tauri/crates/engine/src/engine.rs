@@ -1,11 +1,13 @@
-//! The public interface of the engine: one loaded model with one sequence.
+//! The public interface of the engine: one loaded model with its sequences.
 
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-use inference::{Conversation, Event, Finished, GenerateParams, KvType, Prompt, Signals};
+use inference::{
+    Conversation, Event, Finished, GenerateParams, KvType, ModelRequest, Prompt, Signals,
+};
 
 use crate::context::{Context, kv_bytes_per_token};
 use crate::model::config::Config;
@@ -18,11 +20,12 @@ use crate::open_error::OpenError;
 use crate::options::LoadOptions;
 use crate::placement::{ActiveDevice, Placed, place};
 use crate::process;
-use crate::run::generate::{GenerateError, Generator};
+use crate::run::error::GenerateError;
+use crate::run::generate;
+use crate::run::scheduler::{OnEvent, RequestEnd, Scheduler, StepOptions};
 use crate::run::session::Session;
 use crate::summary::ModelSummary;
-use crate::text::prompt::messages::MessageEncoder;
-use crate::text::prompt::{PromptError, encode_prompt};
+use crate::text::prompt::{PromptEncoder, PromptError};
 use crate::text::template::ChatTemplate;
 use crate::text::tokenizer::Tokenizer;
 
@@ -30,12 +33,12 @@ use crate::text::tokenizer::Tokenizer;
 /// more than rounding.
 const KV_REVISION: u32 = 1;
 
-/// A loaded model with the KV cache of one sequence. It belongs to one thread.
+/// A loaded model with the KV caches of its sequences. It belongs to one thread.
 pub struct Engine {
     file: ModelFile,
     /// The configuration for the context in use, with YaRN where it needs it.
     config: Config,
-    session: Session,
+    scheduler: Scheduler,
     summary: ModelSummary,
     device: ActiveDevice,
     /// Storage type of keys and values.
@@ -100,10 +103,18 @@ impl Engine {
             load_s,
             "model loaded"
         );
+        let mut scheduler = Scheduler::new(session, Arc::clone(&file.tokenizer), context);
+        if !device.on_gpu {
+            let per_token = kv_bytes_per_token(&config, kv);
+            scheduler.set_memory_check(Box::new(move |tokens| {
+                let needed = per_token.saturating_mul(tokens as u64);
+                process::available().is_none_or(|free| needed <= free)
+            }));
+        }
         Ok(Engine {
             file: file.clone(),
             config,
-            session,
+            scheduler,
             summary,
             device,
             kv,
@@ -127,7 +138,11 @@ impl Engine {
         Engine {
             file: file.clone(),
             config: file.config.clone(),
-            session: Session::new(Box::new(model)),
+            scheduler: Scheduler::new(
+                Session::new(Box::new(model)),
+                Arc::clone(&file.tokenizer),
+                summary.context_length,
+            ),
             summary,
             device,
             kv: KvType::F32,
@@ -194,25 +209,17 @@ impl Engine {
         conversation: &Conversation,
         cancel: &AtomicBool,
     ) -> Result<Prompt, PromptError> {
-        encode_prompt(
-            conversation,
-            &self.file.template,
-            &self.file.tokenizer,
-            cancel,
-        )
+        self.file.prompts.prompt(conversation, cancel)
     }
 
-    /// Encodes messages as [`Engine::prompt`] does, for any thread.
-    pub fn message_encoder(&self) -> MessageEncoder {
-        MessageEncoder::new(
-            Arc::clone(&self.file.template),
-            Arc::clone(&self.file.tokenizer),
-        )
+    /// The encoder of [`Engine::prompt`], for any thread.
+    pub fn prompt_encoder(&self) -> Arc<PromptEncoder> {
+        Arc::clone(&self.file.prompts)
     }
 
     /// Memory of the KV cache now, in bytes.
     pub fn kv_bytes(&self) -> usize {
-        self.session.kv_bytes()
+        self.scheduler.session.kv_bytes()
     }
 
     /// Storage type of keys and values.
@@ -225,38 +232,67 @@ impl Engine {
         kv_bytes_per_token(&self.config, self.kv) * self.summary.context_length as u64
     }
 
-    /// Generates after `prompt` until the turn ends. The common prefix of `prompt` and the cached sequence is not
-    /// evaluated again. `signals` may be a flag that cancels, which is polled several times per layer, also during prefill.
+    /// Generates after `prompt` until the turn ends. The common prefix of `prompt` and a cached sequence is not evaluated
+    /// again. The flags of `signals` are polled several times per layer, also during prefill. No submitted request may be
+    /// active.
     ///
     /// # Errors
     /// Fails if the prompt is empty or fills the context, or the device fails.
-    pub fn generate<'s>(
+    pub fn generate(
         &mut self,
         prompt: &Prompt,
         params: &GenerateParams,
-        signals: impl Into<Signals<'s>>,
+        signals: &Signals,
         on_event: &mut dyn FnMut(Event<'_>),
     ) -> Result<Finished, GenerateError> {
-        let Engine {
-            file,
-            session,
-            summary,
-            device,
-            ..
-        } = self;
-        let finished = Generator {
-            session,
-            tokenizer: &file.tokenizer,
-            context: summary.context_length,
-        }
-        .run(prompt, params, signals.into(), on_event);
-        if let Some(reason) = session.failure() {
-            *device = ActiveDevice {
+        let finished = generate::generate(&mut self.scheduler, prompt, params, signals, on_event);
+        self.note_failover();
+        finished
+    }
+
+    /// Submits a request, which [`Engine::step`] runs.
+    ///
+    /// # Errors
+    /// Fails if the prompt is empty or fills the context.
+    pub fn submit(&mut self, request: ModelRequest) -> Result<(), GenerateError> {
+        self.scheduler.submit(request)
+    }
+
+    /// Runs one pass over what the submitted requests need next. Returns the requests that ended.
+    pub fn step(
+        &mut self,
+        step: &mut StepOptions<'_>,
+        on_event: &mut OnEvent<'_>,
+    ) -> Vec<RequestEnd> {
+        let ended = self.scheduler.step(step, on_event);
+        self.note_failover();
+        ended
+    }
+
+    /// Returns true if a submitted request has not ended.
+    pub fn is_busy(&self) -> bool {
+        self.scheduler.is_busy()
+    }
+
+    /// Drops the sequences in memory of conversations that `keeps` refuses.
+    pub fn retain(&mut self, keeps: impl Fn(u64) -> bool) {
+        self.scheduler.retain(keeps);
+    }
+
+    /// Moves the sequences in memory of the conversation `from` to the conversation `to`.
+    pub fn relabel(&mut self, from: u64, to: u64) {
+        self.scheduler.relabel(from, to);
+    }
+
+    fn note_failover(&mut self) {
+        if let Some(reason) = self.scheduler.session.failure()
+            && self.device.failure.is_none()
+        {
+            self.device = ActiveDevice {
                 failure: Some(reason.to_owned()),
-                ..ActiveDevice::cpu(device.cpu_level, device.threads)
+                ..ActiveDevice::cpu(self.device.cpu_level, self.device.threads)
             };
         }
-        finished
     }
 
     /// Logits `[vocab]` after the last of `tokens`, or after each of them, from an empty cache.
@@ -267,13 +303,14 @@ impl Engine {
     pub fn logits(&mut self, tokens: &[u32], all: bool) -> Result<Vec<Vec<f32>>, GenerateError> {
         self.check_tokens(tokens)?;
         if all {
-            return Ok(self.session.all_logits(tokens)?);
+            return Ok(self.scheduler.session.all_logits(tokens)?);
         }
-        self.session.truncate(0);
-        let _complete = self
-            .session
-            .prefill(tokens, &AtomicBool::new(false), &mut |_| {})?;
-        Ok(vec![self.session.logits(0).to_vec()])
+        self.scheduler.session.truncate(0);
+        let _complete =
+            self.scheduler
+                .session
+                .prefill(tokens, &AtomicBool::new(false), &mut |_| {})?;
+        Ok(vec![self.scheduler.session.logits(0).to_vec()])
     }
 
     /// Passes the logits `[vocab]` after each of `tokens`, in order, to `each`, from an empty cache. The first
@@ -290,7 +327,10 @@ impl Engine {
         each: &mut dyn FnMut(&[f32]),
     ) -> Result<bool, GenerateError> {
         self.check_tokens(tokens)?;
-        let pass = self.session.each_logits(tokens, prefill, cancel, each)?;
+        let pass = self
+            .scheduler
+            .session
+            .each_logits(tokens, prefill, cancel, each)?;
         Ok(pass == Pass::Complete)
     }
 
@@ -313,17 +353,11 @@ impl Engine {
         Ok(())
     }
 
-    /// Position of the last token of `prompt` that ends a turn; the template's opening of the answer comes after it.
-    pub fn last_turn_end(&self, prompt: &[u32]) -> Option<usize> {
-        let ends = self.file.tokenizer.turn_ends();
-        prompt.iter().rposition(|id| ends.contains(id))
-    }
-
     /// Returns a text that identifies the values of the KV cache, the tokens aside: every byte of the loaded weights,
     /// the header, the rotary embedding for this context, the storage type, and how the CPU computes. `None` if blocks
     /// of the cache cannot be stored: on a GPU, which has it in its own memory.
     pub fn kv_identity(&mut self) -> Option<String> {
-        let block = self.session.block()?;
+        let block = self.scheduler.session.block()?;
         let content = self.content.as_ref()?;
         Some(format!(
             "goldcrest {} {KV_REVISION} {} {content} {} {:?} {:?} {} {} threads exact {} block {block}",
@@ -338,14 +372,14 @@ impl Engine {
         ))
     }
 
-    /// The tokens of the sequences in memory, the current one first.
+    /// The tokens of the sequences in memory.
     pub fn sequences(&self) -> impl Iterator<Item = &[u32]> {
-        self.session.sequences()
+        self.scheduler.sequences()
     }
 
     /// The current sequence and the parked ones.
     pub fn session(&mut self) -> &mut Session {
-        &mut self.session
+        &mut self.scheduler.session
     }
 }
 

@@ -25,9 +25,10 @@ pub use context_cost::{ContextCost, ContextCosts, context_costs};
 pub use engine::Engine;
 pub use gguf::{Gguf, GgufError};
 pub use inference::{
-    Conversation, Event, Finished, GenerateParams, KvType, MAX_TOKENS, MIN_P, PARAMETERS,
-    Parameter, Part, Prompt, PromptFrame, REPEAT_PENALTY, Role, SEED, Sampling, SamplingDefaults,
-    Signals, Stats, StopReason, TEMPERATURE, THINKING_BUDGET, TOP_K, TOP_P, ThinkingCut, Turn,
+    Conversation, Event, Finished, GenerateParams, KvType, MAX_TOKENS, MIN_P, ModelRequest,
+    PARAMETERS, Parameter, Priority, Prompt, PromptFrame, REPEAT_PENALTY, RequestId, Role, SEED,
+    Sampling, SamplingDefaults, Signals, Stats, StopReason, TEMPERATURE, THINKING_BUDGET, TOP_K,
+    TOP_P, ThinkingCut, TokenKind, Turn,
 };
 pub use inspect::{Inspection, ModelLine, TensorLine, TypeTotal};
 pub use kernels::{CpuLevel, CpuLevelError, read_bandwidth};
@@ -39,12 +40,12 @@ pub use model_header::{ContextMemory, FileLabel, Footprint, ModelHeader};
 pub use open_error::{GpuRejection, OpenError};
 pub use options::{GpuPlacement, LoadOptions, Placement};
 pub use placement::{ActiveDevice, GpuFit};
-pub use run::generate::GenerateError;
-pub use run::kv_blocks::KvBlocks;
+pub use run::error::GenerateError;
+pub use run::kv_blocks::{KvBlocks, NoBlocks};
+pub use run::scheduler::{OnEvent, RequestEnd, StepOptions};
 pub use run::session::restorable;
 pub use summary::ModelSummary;
-pub use text::prompt::messages::MessageEncoder;
-pub use text::prompt::{PromptError, encode_prompt};
+pub use text::prompt::{PromptEncoder, PromptError};
 pub use text::protocol::{Protocol, SMOLLM3_CHAT};
 pub use text::template::{Capabilities, ChatTemplate, TemplateError};
 pub use text::tokenizer::{Decoder, Tokenizer, TokenizerError};

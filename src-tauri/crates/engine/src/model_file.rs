@@ -11,6 +11,7 @@ use crate::model::config::Config;
 use crate::model::weights::{self, WeightSource};
 use crate::open_error::OpenError;
 use crate::summary::{ModelSummary, hex};
+use crate::text::prompt::PromptEncoder;
 use crate::text::protocol::ChosenProtocol;
 use crate::text::template::ChatTemplate;
 use crate::text::tokenizer::Tokenizer;
@@ -27,6 +28,7 @@ pub struct ModelFile {
     pub(crate) config: Config,
     pub(crate) tokenizer: Arc<Tokenizer>,
     pub(crate) template: Arc<ChatTemplate>,
+    pub(crate) prompts: Arc<PromptEncoder>,
     pub(crate) summary: ModelSummary,
     /// Seconds of reading it.
     pub(crate) read_s: f64,
@@ -82,8 +84,8 @@ impl ModelFile {
                 most: MAX_TEMPLATE_BYTES,
             });
         }
-        let specials = tokenizer.specials();
-        let chosen = ChosenProtocol::of_model(chat_template, config.architecture, specials)
+        let has_token = |text: &str| tokenizer.special(text).is_some();
+        let chosen = ChosenProtocol::of_model(chat_template, config.architecture, has_token)
             .ok_or(OpenError::NoChatFormat)?;
         let template = ChatTemplate::of_file(chat_template, chosen);
         Ok(Described {
@@ -154,11 +156,14 @@ impl Described {
         weights: Arc<dyn WeightSource + Send + Sync>,
     ) -> Result<ModelFile, OpenError> {
         weights::check(&*weights, &self.config)?;
+        let tokenizer = Arc::new(self.tokenizer);
+        let template = Arc::clone(&self.template);
         Ok(ModelFile {
             path: None,
             weights,
             config: self.config,
-            tokenizer: Arc::new(self.tokenizer),
+            prompts: Arc::new(PromptEncoder::new(template, Arc::clone(&tokenizer))),
+            tokenizer,
             template: self.template,
             summary: self.summary,
             read_s: 0.0,

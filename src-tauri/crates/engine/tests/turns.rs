@@ -1,8 +1,8 @@
 //! A conversation with the tiny model: each prompt goes on from the cache of the last answer.
 
-use std::sync::atomic::AtomicBool;
-
-use engine::{Conversation, Engine, Event, GenerateParams, LoadOptions, Role, Sampling, Turn};
+use engine::{
+    Conversation, Engine, Event, GenerateParams, LoadOptions, Role, Sampling, Signals, Turn,
+};
 use jiff::civil::Date;
 
 #[test]
@@ -39,7 +39,7 @@ fn every_turn_goes_on_from_the_cache() {
             };
             let mut ids = Vec::new();
             let finished = engine
-                .generate(&prompt, &params, &AtomicBool::new(false), &mut |event| {
+                .generate(&prompt, &params, &Signals::default(), &mut |event| {
                     if let Event::Token { id, .. } = event {
                         ids.push(id);
                     }

@@ -27,7 +27,7 @@ pub use kernel::Kernel;
 pub use model::input::{PassInput, Want};
 pub use model::profile::KernelCost;
 pub use model::sample::DeviceSampling;
-pub use model::{Angles, DeviceModel};
+pub use model::{Angles, DeviceModel, DeviceSequence};
 pub use plan::options::Options;
 pub use shape::Shape;
 pub use weight_format::{Section, WeightFormat};

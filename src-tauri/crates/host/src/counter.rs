@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use chat::{EncodedMessage, Failure, PromptCounter};
-use engine::{Conversation, MessageEncoder, PromptFrame, Turn, restorable};
+use engine::{Conversation, PromptEncoder, PromptFrame, Turn, restorable};
 use kv_store::{BlockKey, KvBlockFolder};
 
 /// Tokens of the sequences in the model's memory, as the model thread last published them.
@@ -37,18 +37,18 @@ pub(super) struct BlocksOnDisk {
 
 /// Counts by the tokenizer of the open model.
 pub(super) struct EngineCounter {
-    pub(super) encoder: MessageEncoder,
+    pub(super) encoder: Arc<PromptEncoder>,
     pub(super) memory: SequencesInMemory,
     pub(super) disk: Option<BlocksOnDisk>,
 }
 
 impl PromptCounter for EngineCounter {
-    fn frame(&self, conversation: &Conversation) -> Result<PromptFrame, Failure> {
+    fn frame(&self, conversation: &Conversation) -> Result<Arc<PromptFrame>, Failure> {
         let frame = self.encoder.frame(conversation);
         frame.map_err(|error| Failure::other(error.to_string()))
     }
 
-    fn message(&self, frame: &PromptFrame, turn: &Turn) -> EncodedMessage {
+    fn message(&self, frame: &PromptFrame, turn: &Turn) -> Arc<EncodedMessage> {
         self.encoder.message(frame, turn)
     }
 

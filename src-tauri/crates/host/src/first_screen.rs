@@ -4,12 +4,13 @@ use std::sync::PoisonError;
 use std::sync::atomic::AtomicBool;
 
 use chat::{ModelChoice, ModelHost, ModelOptions, SamplingSettings, Settings};
-use engine::{Conversation, Event, GenerateParams, Part, Role, StopReason, Turn};
+use engine::{Conversation, Event, GenerateParams, Priority, Role, StopReason, TokenKind, Turn};
 use serde::Deserialize;
 
 use super::EngineModel;
 use super::freed_memory::LARGE_MODEL;
 use crate::bundled_model;
+use crate::run_request::{request, run};
 
 /// Suggestions of the page.
 #[derive(Deserialize)]
@@ -97,15 +98,15 @@ fn answer(
     let mut said = String::new();
     let never = AtomicBool::new(false);
     let prompt = model.prompt(conversation, &never).expect("a prompt");
-    let finish = model
-        .generate(&prompt, params, (&never).into(), &mut |event| {
-            if let Event::Token { piece, part, .. } = event
-                && part == Part::Answer
-            {
-                said.push_str(piece);
-            }
-        })
-        .expect("an answer");
+    let request = request(Priority::Answer, &prompt, params);
+    let finish = run(model, request, &mut |event| {
+        if let Event::Token { piece, kind, .. } = event
+            && kind == TokenKind::Answer
+        {
+            said.push_str(piece);
+        }
+    });
+    let finish = finish.expect("an answer");
     assert_eq!(finish.reason, StopReason::EndOfTurn, "{label}: {said:?}");
     said
 }

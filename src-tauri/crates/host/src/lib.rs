@@ -12,7 +12,7 @@ pub mod test_hooks;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use chat::{
     AtEnd, Chat, ChatId, Failure, FailureCode, ModelChoice, ModelHost, ModelInfo, Opening,
@@ -20,8 +20,8 @@ use chat::{
 };
 use devices::{CrashMarkers, Devices, Work};
 use engine::{
-    Conversation, Engine, Event, Finished, GenerateError, GenerateParams, ModelFile, Prompt,
-    Signals,
+    Conversation, Event, Finished, GenerateError, KvBlocks, ModelFile, ModelRequest, NoBlocks,
+    Priority, Prompt, RequestId, Signals, StepOptions,
 };
 
 use crate::power::Power;
@@ -42,6 +42,8 @@ pub struct EngineModel {
     kv_disk: Option<KvDisk>,
     /// Power supply: on battery, nothing is read ahead.
     power: Power,
+    /// The message that is read ahead, and its flags.
+    ahead: Option<(RequestId, Signals)>,
     /// Sequences in memory, for [`EngineCounter`].
     in_memory: SequencesInMemory,
 }
@@ -77,7 +79,7 @@ impl ModelHost for EngineModel {
     }
 
     fn close(&mut self) {
-        self.open = None;
+        (self.open, self.ahead) = (None, None);
         self.note_sequences();
     }
 
@@ -94,79 +96,47 @@ impl ModelHost for EngineModel {
         open.prompt(conversation, cancel)
     }
 
-    fn generate(
-        &mut self,
-        prompt: &Prompt,
-        params: &GenerateParams,
-        signals: Signals<'_>,
-        on_event: &mut dyn FnMut(Event<'_>),
-    ) -> Result<Finished, Failure> {
-        let devices = self.devices.as_ref();
+    fn submit(&mut self, request: ModelRequest) -> Result<(), Failure> {
         let open = self.open.as_mut().ok_or_else(no_model)?;
-        let finished = open.model.run(devices, |engine| {
-            engine.generate(prompt, params, signals, on_event)
-        });
-        // A failed GPU has left the model to the CPU.
-        open.info.device = device_info(&open.model);
-        self.note_sequences();
-        finished.map_err(|error| generation(&error))
+        if request.priority == Priority::ReadAhead {
+            self.ahead = Some((request.id, request.signals.clone()));
+        }
+        let submitted = open.model.engine.submit(request);
+        submitted.map_err(|error| generation(&error))
     }
 
-    fn generate_aside(
+    fn step(
         &mut self,
-        prompt: &Prompt,
-        params: &GenerateParams,
-        cancel: &AtomicBool,
-        on_event: &mut dyn FnMut(Event<'_>),
-    ) -> Result<Option<Finished>, Failure> {
-        let open = self.open.as_mut().ok_or_else(no_model)?;
-        let before = open.model.engine.session().tokens().len();
-        if !prompt.ids.starts_with(open.model.engine.session().tokens()) {
-            return Ok(None);
+        preempt: &AtomicBool,
+        on_event: &mut dyn FnMut(RequestId, Event<'_>),
+    ) -> Vec<(RequestId, Result<Finished, Failure>)> {
+        let Some(open) = &mut self.open else {
+            return Vec::new();
+        };
+        if let Some((_, ahead)) = &self.ahead
+            && (self.power.0)()
+        {
+            ahead.cancel.store(true, Ordering::Relaxed);
         }
-        let finished = self.generate(prompt, params, cancel.into(), on_event);
-        if let Some(open) = &mut self.open {
-            open.model.engine.session().truncate(before);
+        let disk = self.kv_disk.as_mut().zip(open.kv.as_ref());
+        let mut on_disk = disk.map(|(disk, kv)| disk.blocks(kv));
+        let mut none = NoBlocks;
+        let blocks: &mut dyn KvBlocks = match &mut on_disk {
+            Some(blocks) => blocks,
+            None => &mut none,
+        };
+        let mut step = StepOptions { preempt, blocks };
+        let ended = open.model.step(self.devices.as_ref(), &mut step, on_event);
+        self.ahead
+            .take_if(|(ahead, _)| ended.iter().any(|(id, _)| id == ahead));
+        if !ended.is_empty() {
+            // A failed GPU has left the model to the CPU.
+            open.info.device = device_info(&open.model);
+            self.note_sequences();
         }
-        finished.map(Some)
-    }
-
-    fn resume(
-        &mut self,
-        chat: ChatId,
-        prompt: &Prompt,
-        cancel: &AtomicBool,
-        on_progress: &mut dyn FnMut(usize),
-    ) {
-        let Some(open) = &mut self.open else { return };
-        let session = open.model.engine.session();
-        let (ids, label) = (&prompt.ids, chat.0.cast_unsigned());
-        match self.kv_disk.as_mut().zip(open.kv.as_ref()) {
-            Some((disk, kv)) => {
-                let mut blocks = disk.blocks(kv);
-                session.resume(ids, label, Some(&mut blocks), cancel, on_progress);
-            }
-            None => session.resume(ids, label, None, cancel, on_progress),
-        }
-    }
-
-    fn read_ahead(&mut self, _: ChatId, prompt: &Prompt, cancel: &AtomicBool) {
-        let Some(open) = &mut self.open else { return };
-        if prompt.ids.len() >= open.info.context_length {
-            return;
-        }
-        let engine = &mut open.model.engine;
-        let ahead = read_ahead_of(engine, &prompt.ids);
-        // The last turn may be a draft.
-        let sent = engine.last_turn_end(ahead).unwrap_or(0);
-        let mut more = true;
-        while more && !(self.power.0)() {
-            let read = engine.session().read_ahead(ahead, sent, cancel);
-            more = read
-                .inspect_err(|error| tracing::debug!(%error, "a message was not read ahead"))
-                .unwrap_or(false);
-        }
-        self.note_sequences();
+        let failed = |error| generation(&error);
+        let ended = ended.into_iter();
+        ended.map(|(id, end)| (id, end.map_err(failed))).collect()
     }
 
     fn save_caches(&mut self) -> bool {
@@ -189,15 +159,15 @@ impl ModelHost for EngineModel {
 
     fn relabel(&mut self, from: ChatId, to: ChatId) {
         if let Some(open) = &mut self.open {
-            let session = open.model.engine.session();
-            session.relabel(from.0.cast_unsigned(), to.0.cast_unsigned());
+            let (from, to) = (from.0.cast_unsigned(), to.0.cast_unsigned());
+            open.model.engine.relabel(from, to);
         }
     }
 
     fn forget(&mut self, chats: &[ChatId]) {
         if let Some(open) = &mut self.open {
-            let session = open.model.engine.session();
-            session.retain(|label| !chats.iter().any(|chat| chat.0.cast_unsigned() == label));
+            let engine = &mut open.model.engine;
+            engine.retain(|label| !chats.iter().any(|chat| chat.0.cast_unsigned() == label));
         }
         self.note_sequences();
     }
@@ -205,8 +175,7 @@ impl ModelHost for EngineModel {
     fn retain_chats(&mut self, chats: &[ChatId]) {
         let chats: Vec<u64> = chats.iter().map(|chat| chat.0.cast_unsigned()).collect();
         if let Some(open) = &mut self.open {
-            let session = open.model.engine.session();
-            session.retain(|label| chats.contains(&label));
+            open.model.engine.retain(|label| chats.contains(&label));
         }
         if let Some(disk) = &mut self.kv_disk {
             disk.retain(&chats);
@@ -224,7 +193,7 @@ impl ModelHost for EngineModel {
         });
         self.note_sequences();
         Some(Arc::new(EngineCounter {
-            encoder: open.model.engine.message_encoder(),
+            encoder: open.model.engine.prompt_encoder(),
             memory: self.in_memory.clone(),
             disk,
         }))
@@ -301,12 +270,6 @@ pub fn close(chat: &Chat, markers: &CrashMarkers) {
     }
 }
 
-/// Returns the tokens of a prompt that the answer to a longer one can reuse, without those that the template adds for
-/// the answer.
-fn read_ahead_of<'a>(engine: &Engine, ids: &'a [u32]) -> &'a [u32] {
-    &ids[..engine.last_turn_end(ids).unwrap_or(ids.len())]
-}
-
 fn no_model() -> Failure {
     Failure::new(FailureCode::Other, "No model is open.")
 }
@@ -341,6 +304,8 @@ mod on_gpu;
 mod reopening;
 #[cfg(test)]
 mod requests;
+#[cfg(test)]
+mod run_request;
 #[cfg(test)]
 mod steering;
 #[cfg(test)]

@@ -44,14 +44,16 @@ impl ModelHost for SlowModel {
         unreachable!("no model is open")
     }
 
-    fn generate(
-        &mut self,
-        _: &Prompt,
-        _: &GenerateParams,
-        _: Signals<'_>,
-        _: &mut dyn FnMut(Event<'_>),
-    ) -> Result<Finished, Failure> {
+    fn submit(&mut self, _: ModelRequest) -> Result<(), Failure> {
         unreachable!("no model is open")
+    }
+
+    fn step(
+        &mut self,
+        _: &AtomicBool,
+        _: &mut dyn FnMut(RequestId, Event<'_>),
+    ) -> Vec<(RequestId, Result<Finished, Failure>)> {
+        Vec::new()
     }
 }
 

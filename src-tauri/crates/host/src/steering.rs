@@ -2,10 +2,13 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use chat::{ChatId, KvType, ModelOptions};
-use engine::{Conversation, Part, Role, Sampling, StopReason, ThinkingCut, Turn};
+use chat::{KvType, ModelOptions};
+use engine::{
+    Conversation, GenerateParams, Role, Sampling, StopReason, ThinkingCut, TokenKind, Turn,
+};
 
 use super::*;
+use crate::run_request::{request, run};
 
 static NEVER: AtomicBool = AtomicBool::new(false);
 
@@ -68,21 +71,17 @@ fn answer(
     answer_after: usize,
 ) -> Answer {
     let prompt = model.prompt(conversation, &NEVER).expect("a prompt");
-    model.resume(ChatId(7), &prompt, &NEVER, &mut |_| {});
-    let answer_now = AtomicBool::new(false);
-    let signals = Signals {
-        cancel: &NEVER,
-        answer_now: &answer_now,
-    };
+    let request = request(Priority::Answer, &prompt, params);
+    let answer_now = Arc::clone(&request.signals.answer_now);
     let (mut thinking, mut text, mut ids) = (String::new(), String::new(), Vec::new());
-    let finished = model.generate(&prompt, params, signals, &mut |event| {
-        if let Event::Token { id, piece, part } = event {
+    let finished = run(model, request, &mut |event| {
+        if let Event::Token { id, piece, kind } = event {
             ids.push(id);
             answer_now.store(ids.len() >= answer_after, Ordering::Relaxed);
-            match part {
-                Part::Thinking => thinking.push_str(piece),
-                Part::Answer => text.push_str(piece),
-                Part::Control => {}
+            match kind {
+                TokenKind::Thinking => thinking.push_str(piece),
+                TokenKind::Answer => text.push_str(piece),
+                TokenKind::Control => {}
             }
         }
     });
@@ -199,14 +198,14 @@ fn what_is_said_beside_a_chat_leaves_it_its_cache() {
                 thinking_budget: Some(0),
                 ..params(24)
             };
-            let cancel = AtomicBool::new(cancelled);
-            let finished = model.generate_aside(&prompt, &params, &cancel, &mut |event| {
+            let request = request(Priority::Title, &prompt, &params);
+            let cancel = Arc::clone(&request.signals.cancel);
+            let finished = run(&mut model, request, &mut |event| {
                 said += usize::from(matches!(event, Event::Token { .. }));
+                cancel.store(cancelled && said == 2, Ordering::Relaxed);
             });
-            let finished = finished
-                .expect("no failure")
-                .expect("it goes on from the chat");
-            assert_eq!(said > 0, !cancelled);
+            let finished = finished.expect("no failure");
+            assert_eq!(said == 2, cancelled);
             assert_eq!(finished.reason == StopReason::Cancelled, cancelled);
         }
         messages.push(question("And then?"));
@@ -222,7 +221,7 @@ fn what_is_said_beside_a_chat_leaves_it_its_cache() {
     assert_eq!(next[1], next[0], "as without");
     assert_eq!(next[2], next[0], "as without");
 
-    // No title is made for another chat: it would replace this one.
+    // No title is made for a chat that is not in memory.
     let mut model = bundled_model();
     answer(
         &mut model,
@@ -231,6 +230,10 @@ fn what_is_said_beside_a_chat_leaves_it_its_cache() {
         usize::MAX,
     );
     let prompt = model.prompt(&conversation(&[question("Other?"), title], true), &NEVER);
-    let aside = model.generate_aside(&prompt.expect("a prompt"), &params(9), &NEVER, &mut |_| {});
-    assert_eq!(aside, Ok(None));
+    let request = request(Priority::Title, &prompt.expect("a prompt"), &params(9));
+    let finished = run(&mut model, request, &mut |_| {}).expect("no failure");
+    assert_eq!(
+        (finished.reason, finished.stats.tokens),
+        (StopReason::Cancelled, 0)
+    );
 }

@@ -3,10 +3,11 @@
 use std::sync::atomic::AtomicBool;
 
 use chat::{ModelChoice, ModelHost, ModelOptions};
-use engine::{Part, Role, Sampling, StopReason, Turn};
+use engine::{GenerateParams, Role, Sampling, StopReason, TokenKind, Turn};
 use tempfile::TempDir;
 
 use super::*;
+use crate::run_request::{request, run};
 
 fn options() -> ModelOptions {
     ModelOptions {
@@ -69,20 +70,19 @@ fn prompt_length(model: &mut EngineModel, conversation: &Conversation) -> Result
     Ok(prompt.ids.len())
 }
 
-type Pieces = Vec<(u32, String, Part)>;
+type Pieces = Vec<(u32, String, TokenKind)>;
 
 fn pieces(model: &mut EngineModel, asked: &Asked) -> (Pieces, Finished) {
     let never = AtomicBool::new(false);
     let prompt = model.prompt(&asked.conversation, &never).expect("a prompt");
     let mut pieces = Vec::new();
-    let finished = model
-        .generate(&prompt, &asked.params, (&never).into(), &mut |event| {
-            if let Event::Token { id, piece, part } = event {
-                pieces.push((id, piece.to_owned(), part));
-            }
-        })
-        .expect("an answer");
-    (pieces, finished)
+    let request = request(Priority::Answer, &prompt, &asked.params);
+    let finished = run(model, request, &mut |event| {
+        if let Event::Token { id, piece, kind } = event {
+            pieces.push((id, piece.to_owned(), kind));
+        }
+    });
+    (pieces, finished.expect("an answer"))
 }
 
 fn answer(model: &mut EngineModel, asked: &Asked) -> (String, Vec<u32>, Finished) {
@@ -200,7 +200,7 @@ fn opened_copy() -> (TempDir, std::path::PathBuf, EngineModel) {
 fn renamed(file: &Path) -> Vec<u8> {
     let mut bytes = std::fs::read(file).expect("read");
     let name = b"Tiny model";
-    let at = bytes.windows(name.len()).position(|part| part == name);
+    let at = bytes.windows(name.len()).position(|kind| kind == name);
     let at = at.expect("it is named so");
     bytes[at..at + name.len()].copy_from_slice(b"Tiny modeX");
     bytes
@@ -253,7 +253,7 @@ fn a_model_whose_file_is_removed_or_replaced_while_it_is_open_comes_back_as_it_w
 fn foreign(folder: &tempfile::TempDir) -> ModelChoice {
     let image = std::fs::read(bundled_model::file().expect("the bundled model")).expect("read");
     let known: &[u8] = b"{#- Chat template of the Goldcrest";
-    let at = image.windows(known.len()).position(|part| part == known);
+    let at = image.windows(known.len()).position(|kind| kind == known);
     let mut image = image.clone();
     image[at.expect("its template") + 4] = b'X';
     let file = folder.path().join("foreign.gguf");
@@ -293,12 +293,12 @@ fn thinking_that_was_stopped_goes_on_as_thinking() {
     let (begun, _) = pieces(&mut model, &limited(&thinking, 6));
     let thought: String = begun
         .iter()
-        .filter(|(_, _, part)| *part == Part::Thinking)
+        .filter(|(_, _, kind)| *kind == TokenKind::Thinking)
         .map(|(_, text, _)| text.as_str())
         .collect();
     assert!(!thought.trim().is_empty(), "it thinks: {begun:?}");
     assert!(
-        begun.iter().all(|(_, _, part)| *part != Part::Answer),
+        begun.iter().all(|(_, _, kind)| *kind != TokenKind::Answer),
         "{begun:?}"
     );
 
@@ -312,8 +312,8 @@ fn thinking_that_was_stopped_goes_on_as_thinking() {
         )
     };
     thinking.conversation.messages = vec![question, half];
-    let (_, text, part) = pieces(&mut model, &limited(&thinking, 1)).0.remove(0);
-    assert_eq!(part, Part::Thinking, "{text}");
+    let (_, text, kind) = pieces(&mut model, &limited(&thinking, 1)).0.remove(0);
+    assert_eq!(kind, TokenKind::Thinking, "{text}");
 }
 
 #[test]

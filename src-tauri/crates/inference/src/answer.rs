@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::prompt::Part;
+use crate::prompt::TokenKind;
 
 /// Events of a generation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,8 +22,8 @@ pub enum Event<'a> {
         id: u32,
         /// The text that is complete with it: whole characters, sometimes none.
         piece: &'a str,
-        /// Part of the output that the token belongs to.
-        part: Part,
+        /// Its kind.
+        kind: TokenKind,
     },
 }
 
@@ -77,6 +77,9 @@ pub struct Stats {
     /// True if it was stopped because it repeated itself.
     #[serde(default)]
     pub repeated: bool,
+    /// True if other requests were evaluated in the same passes, which slows it down.
+    #[serde(default)]
+    pub shared: bool,
     /// Time from the start to the first token, in milliseconds.
     pub first_token_ms: f64,
     /// Tokens generated per second, the first one not counted.

@@ -41,7 +41,7 @@ impl Role {
 }
 
 /// One message of a conversation.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Turn {
     /// The speaker.
     pub role: Role,

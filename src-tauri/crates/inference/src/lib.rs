@@ -1,7 +1,7 @@
 //! The types that a chat and an engine share, each defined once.
 //!
-//! A [`Conversation`] becomes a [`Prompt`]; with [`GenerateParams`] the prompt becomes [`Event`]s and, at the end,
-//! [`Finished`]. A [`DeviceRequest`] selects the device. There is no behaviour here beyond names, ranges and defaults.
+//! A [`Conversation`] becomes a [`Prompt`]; with [`GenerateParams`] the prompt is a [`ModelRequest`], which becomes [`Event`]s
+//! and, at the end, [`Finished`]. A [`DeviceRequest`] selects the device. There is no behaviour here beyond names, ranges and defaults.
 
 #![warn(missing_docs)]
 
@@ -11,17 +11,21 @@ mod device;
 mod frame;
 mod parameters;
 mod params;
+mod part;
 mod prompt;
+mod request;
 mod signals;
 
 pub use answer::{Event, Finished, Stats, StopReason, ThinkingCut};
 pub use conversation::{Conversation, Role, Turn};
 pub use device::{DeviceRequest, Opening, UnknownDevice};
-pub use frame::{EncodedMessage, MessageFrame, PromptFrame};
+pub use frame::{Content, EncodedMessage, MessageFrame, PromptFrame};
 pub use parameters::{
     MAX_TOKENS, MIN_P, MIN_TEMPERATURE, PARAMETERS, Parameter, REPEAT_PENALTY, SAMPLING_PARAMETERS,
     SEED, TEMPERATURE, THINKING_BUDGET, TOP_K, TOP_P,
 };
 pub use params::{GenerateParams, KvType, Sampling, SamplingDefaults};
-pub use prompt::{Part, Prompt};
+pub use part::{Part, Parts};
+pub use prompt::{Prompt, TokenKind};
+pub use request::{ModelRequest, Priority, RequestId};
 pub use signals::Signals;

@@ -1,8 +1,8 @@
 //! Prompts as token ids.
 
-/// Part of the output that a token belongs to.
+/// Kind of a generated token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Part {
+pub enum TokenKind {
     /// The reasoning before an answer.
     Thinking,
     /// The answer.
@@ -16,9 +16,9 @@ pub enum Part {
 pub struct Prompt {
     /// The token ids.
     pub ids: Vec<u32>,
-    /// Part that the first generated token belongs to: thinking if the prompt ends inside it.
-    pub starts_in: Part,
-    /// True if that part already has words, as in a continued answer: a tag that would open thinking is then text.
+    /// Kind of the first generated token: thinking if the prompt ends inside it.
+    pub starts_in: TokenKind,
+    /// True if there are words of that kind already, as in a continued answer: a tag that would open thinking is then text.
     pub begun: bool,
 }
 
@@ -28,7 +28,7 @@ impl Prompt {
     pub fn of_ids(ids: Vec<u32>) -> Self {
         Prompt {
             ids,
-            starts_in: Part::Answer,
+            starts_in: TokenKind::Answer,
             begun: false,
         }
     }

@@ -1,24 +1,28 @@
 //! Flags that steer a generation from another thread.
 
-use std::sync::atomic::AtomicBool;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-static NEVER: AtomicBool = AtomicBool::new(false);
-
-/// The flags that a generation polls.
-#[derive(Debug, Clone, Copy)]
-pub struct Signals<'a> {
+/// The flags that a generation polls. Clones share them.
+#[derive(Debug, Clone, Default)]
+pub struct Signals {
     /// Ends the generation.
-    pub cancel: &'a AtomicBool,
+    pub cancel: Arc<AtomicBool>,
     /// Ends the thinking: the answer begins.
-    pub answer_now: &'a AtomicBool,
+    pub answer_now: Arc<AtomicBool>,
 }
 
-impl<'a> From<&'a AtomicBool> for Signals<'a> {
-    /// Makes the signals of a generation that can only be cancelled.
-    fn from(cancel: &'a AtomicBool) -> Self {
-        Self {
-            cancel,
-            answer_now: &NEVER,
+impl Signals {
+    /// Makes the signals of a generation that this flag cancels.
+    pub fn cancelled_by(cancel: &Arc<AtomicBool>) -> Signals {
+        Signals {
+            cancel: Arc::clone(cancel),
+            answer_now: Arc::default(),
         }
+    }
+
+    /// Returns true once the generation is cancelled.
+    pub fn is_cancelled(&self) -> bool {
+        self.cancel.load(Ordering::Relaxed)
     }
 }

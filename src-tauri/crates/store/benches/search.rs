@@ -11,7 +11,9 @@ mod texts;
 
 use std::time::{Duration, Instant};
 
-use store::{ChatId, MessageId, MessageState, NewMessage, Progress, Role, Store, StoreError};
+use store::{
+    ChatId, MessageId, MessageState, NewMessage, Parts, Progress, Role, Store, StoreError,
+};
 use texts::{Language, Random};
 
 const CHATS: usize = 10_000;
@@ -53,12 +55,12 @@ fn main() {
     println!("\nall of one chat: {}", milliseconds(time));
 
     let mut progress = Progress {
-        text: "word ".repeat(10_000),
+        parts: Parts::of_text("word ".repeat(10_000)),
         tokens: vec![100_000; 10_000],
         ..Progress::default()
     };
     let (time, _) = times(|| {
-        progress.text.push_str("word ");
+        progress.parts.push_text("word ");
         progress.tokens.push(100_000);
         store.messages().journal(last, &progress).unwrap();
     });
@@ -173,15 +175,14 @@ fn fill_chat(
             } else {
                 MessageState::Writing
             },
-            text: if asks { &text } else { "" },
+            parts: Parts::of_text(if asks { &text } else { "" }),
             thinks: false,
             // Ten minutes apart.
             created_at: (chat.0 * MESSAGES as i64 + m as i64) * 600,
         })?;
         if !asks && !writes {
             let progress = Progress {
-                text,
-                thinking: (m % 4 == 1).then(|| language.sentence(random, 150)),
+                parts: Parts::of_answer((m % 4 == 1).then(|| language.sentence(random, 150)), text),
                 ..Progress::default()
             };
             store.messages().journal(message, &progress)?;

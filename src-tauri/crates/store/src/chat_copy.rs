@@ -10,6 +10,7 @@ use crate::Store;
 use crate::error::StoreError;
 use crate::table::draft::DraftPlace;
 use crate::table::id::{ChatId, MessageId};
+use crate::table::message::{MessageState, copy_parts};
 
 /// Columns of a message that name an earlier message of its chat.
 const EARLIER: [&str; 3] = ["parent", "kept_from", "thinking_from"];
@@ -49,6 +50,7 @@ impl ChatCopy {
             while let Some(message) = self.messages.get(self.ids.len()).copied() {
                 let copied = self.copy_row(&from.db, &to.db, "message", "id", message)?;
                 let id = copied.ok_or(StoreError::NotFound("message"))?;
+                copy_parts(&from.db, MessageId(message), &to.db, MessageId(id))?;
                 self.ids.insert(message, id);
                 if is_over() {
                     return Ok(());
@@ -124,6 +126,8 @@ impl ChatCopy {
             ("chat", _) => Value::Integer(self.copy.0),
             // The copy gets its own id and moment, and is linked when the next one exists.
             ("id" | "moment" | "shown", _) => Value::Null,
+            // It ends once it has its parts.
+            ("state", _) => Value::Text(MessageState::Writing.name().to_owned()),
             // The other chat stays in memory, and its ids are reused.
             ("prompt_leaf", Value::Integer(leaf))
                 if MessageId(leaf).is_temporary() && !self.copy.is_temporary() =>

@@ -1,7 +1,7 @@
 //! Chats in the form in which they are exported and imported: with all messages except deleted ones, and without the ids
 //! of a database.
 
-use inference::Role;
+use inference::{Parts, Role};
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -100,17 +100,15 @@ pub struct MessageRecord {
     pub role: Role,
     /// Its state. A message in progress is exported as [`MessageState::Interrupted`].
     pub state: MessageState,
-    /// Its text.
-    pub text: String,
+    /// Its parts. In a file they are a text, and thinking if there is some, or else a list.
+    #[serde(flatten, with = "content")]
+    pub parts: Parts,
     /// True if thinking was requested.
     #[serde(default, skip_serializing_if = "is_false")]
     pub thinks: bool,
     /// Requested length.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub length_wish: Option<LengthWish>,
-    /// The thinking.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub thinking: Option<String>,
     /// Milliseconds of thinking.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thinking_ms: Option<u32>,
@@ -198,10 +196,9 @@ impl MessageRecord {
             shown: None,
             role,
             state: MessageState::Done,
-            text,
+            parts: Parts::of_text(text),
             thinks: false,
             length_wish: None,
-            thinking: None,
             thinking_ms: None,
             tokens: IgnoredAny,
             model: None,
@@ -215,6 +212,67 @@ impl MessageRecord {
             prompt_leaf: None,
             read_again: false,
             created_at,
+        }
+    }
+}
+
+mod content {
+    use std::borrow::Cow;
+
+    use inference::{Part, Parts};
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    /// The parts of a message in a file. Earlier versions know no list.
+    #[derive(Serialize, Deserialize)]
+    struct RecordContent<'a> {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        text: Option<Cow<'a, str>>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        thinking: Option<Cow<'a, str>>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        parts: Option<Cow<'a, Parts>>,
+    }
+
+    pub fn serialize<S: Serializer>(parts: &Parts, to: S) -> Result<S::Ok, S::Error> {
+        let (thinking, text) = match &parts.0[..] {
+            [] => (None, ""),
+            [Part::Text { text }] => (None, &**text),
+            [Part::Thinking { text }] => (Some(text), ""),
+            [Part::Thinking { text: thinking }, Part::Text { text }] => (Some(thinking), &**text),
+            _ => {
+                let content = RecordContent {
+                    text: None,
+                    thinking: None,
+                    parts: Some(Cow::Borrowed(parts)),
+                };
+                return content.serialize(to);
+            }
+        };
+        let content = RecordContent {
+            text: Some(Cow::Borrowed(text)),
+            thinking: thinking.map(|text| Cow::Borrowed(&**text)),
+            parts: None,
+        };
+        content.serialize(to)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Parts, D::Error> {
+        match RecordContent::deserialize(from)? {
+            RecordContent {
+                text: None,
+                thinking: None,
+                parts: Some(parts),
+            } => Ok(parts.into_owned()),
+            RecordContent {
+                text: Some(text),
+                thinking,
+                parts: None,
+            } => Ok(Parts::of_answer(
+                thinking.map(Cow::into_owned),
+                text.into_owned(),
+            )),
+            _ => Err(Error::custom("a message has either a text or parts")),
         }
     }
 }
@@ -270,9 +328,6 @@ impl WholeChat {
             };
             if !is_there(message.shown) || !message.shown.is_none_or(follows) {
                 return Some(format!("message {place} names one that does not follow it"));
-            }
-            if !matches!(message.role, Role::User | Role::Assistant) {
-                return Some(format!("message {place} is by “{}”", message.role.name()));
             }
         }
         None

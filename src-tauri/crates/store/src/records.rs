@@ -17,7 +17,8 @@ use crate::table::chat::{ChatRow, ChatTable, HIDDEN};
 use crate::table::draft::DraftPlace;
 use crate::table::folder::{FolderRow, FolderTable};
 use crate::table::id::{ChatId, FolderId, MessageId, PresetId};
-use crate::table::message::{ErrorRow, IS_DELETED, MessageState, pack};
+use crate::table::message::{ErrorRow, IS_DELETED, MessageState, pack, set_state};
+use crate::table::part;
 use crate::table::preset::{ChatPreset, PresetTable};
 
 /// A chat that is partly written into a database.
@@ -113,7 +114,7 @@ const CHAT: &str = "uid, title, today, created_at, updated_at, leaf, \
      (SELECT name FROM folder WHERE folder.id = chat.folder) AS folder_name, pinned_at, archived_at, \
      (SELECT uid FROM chat AS other WHERE other.id = chat.continues AND other.deleted_at IS NULL) AS continues_uid, \
      (SELECT name FROM preset WHERE preset.id = chosen.preset) AS preset_name, chosen.instructions AS instructions";
-const MESSAGE: &str = "id, parent, shown, role, state, text, thinks, thinking, thinking_ms, length_wish, model, stats, \
+const MESSAGE: &str = "id, parent, shown, role, state, thinks, thinking_ms, length_wish, model, stats, \
      error_code, error_message, kept_from, thinking_from, omitted_messages, omitted_thinking, created_at, prompt_leaf, read_again, \
      guide";
 
@@ -191,7 +192,7 @@ impl ChatRecords<'_> {
         while let Some(row) = rows.next()? {
             ids.push(row.get("id")?);
             let leaf: Option<i64> = row.get("prompt_leaf")?;
-            let (links, mut message) = message(row)?;
+            let (links, mut message) = message(self.db, row)?;
             message.prompt_leaf = leaf.map_or(Ok(None), |leaf| self.place_of(leaf))?;
             messages.push((links, message));
         }
@@ -363,20 +364,16 @@ impl ChatRecords<'_> {
         };
         self.db
             .prepare_cached(
-                "INSERT INTO message (chat, parent, role, state, text, thinks, thinking, thinking_ms, tokens, model,
-                     stats, error_code, error_message, kept_from, thinking_from, omitted_messages, omitted_thinking,
-                     read_again, length_wish, created_at, guide)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20,
-                     ?21)",
+                "INSERT INTO message (chat, parent, role, state, thinks, thinking_ms, tokens, model, stats, error_code,
+                     error_message, kept_from, thinking_from, omitted_messages, omitted_thinking, read_again,
+                     length_wish, created_at, guide)
+                 VALUES (?1, ?2, ?3, 'writing', ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)",
             )?
             .execute(rusqlite::params![
                 chat.0,
                 incoming.id_of(message.parent),
                 message.role.name(),
-                state,
-                message.text,
                 message.thinks,
-                message.thinking,
                 message.thinking_ms,
                 pack(&[]),
                 message.model,
@@ -392,7 +389,10 @@ impl ChatRecords<'_> {
                 message.created_at,
                 message.guide,
             ])?;
-        Ok(MessageId(self.db.last_insert_rowid()))
+        let id = MessageId(self.db.last_insert_rowid());
+        part::set(self.db, id, &message.parts)?;
+        set_state(self.db, id, state)?;
+        Ok(id)
     }
 
     /// Publishes everything that was written with this mark, and resolves the chats' references. In a transaction, with
@@ -536,7 +536,7 @@ fn chosen_preset(row: &Row<'_>) -> rusqlite::Result<Option<ChosenPreset>> {
 }
 
 /// Converts a row, with the messages that it refers to by id: parent, shown, kept from, thinking from.
-fn message(row: &Row<'_>) -> rusqlite::Result<([Option<i64>; 4], MessageRecord)> {
+fn message(db: &Connection, row: &Row<'_>) -> rusqlite::Result<([Option<i64>; 4], MessageRecord)> {
     let links = [
         row.get("parent")?,
         row.get("shown")?,
@@ -554,11 +554,11 @@ fn message(row: &Row<'_>) -> rusqlite::Result<([Option<i64>; 4], MessageRecord)>
         state,
         thinks: row.get("thinks")?,
         length_wish: row.get("length_wish")?,
-        thinking: row.get("thinking")?,
+        parts: part::of_message(db, MessageId(row.get("id")?))?,
         thinking_ms: row.get("thinking_ms")?,
         model: row.get("model")?,
         stats: row
-            .get::<_, Option<String>>(11)?
+            .get::<_, Option<String>>("stats")?
             .and_then(|json| RawValue::from_string(json).ok()),
         error: code
             .zip(message)
@@ -567,7 +567,7 @@ fn message(row: &Row<'_>) -> rusqlite::Result<([Option<i64>; 4], MessageRecord)>
         omitted_thinking: row.get("omitted_thinking")?,
         read_again: row.get("read_again")?,
         guide: row.get("guide")?,
-        ..MessageRecord::new(0, role, row.get("text")?, row.get("created_at")?)
+        ..MessageRecord::new(0, role, String::new(), row.get("created_at")?)
     };
     Ok((links, record))
 }

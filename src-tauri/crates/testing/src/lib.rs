@@ -2,8 +2,10 @@
 
 #[cfg(feature = "gpu")]
 pub mod faulty_gpu;
+mod hostile;
 mod skipped;
 mod tiny_model;
 
+pub use hostile::{Lcg, hostile};
 pub use skipped::{or_skip, skip};
 pub use tiny_model::tiny_model;

@@ -1,3 +1,4 @@
+import { textOf, thinkingOf } from "../parts";
 import type { ContextUsage, Message, ModelInfo } from "../host";
 
 const CHARACTERS_PER_TOKEN = 4;
@@ -22,8 +23,8 @@ function takenOf(branch: Message[]): (cut: Cut) => { chat: number; thinking: num
     const sums = branch.map((message) => (sum += tokens(message)));
     return (at) => (at > 0 ? (sums[at - 1] ?? sum) : 0);
   };
-  const chat = before(({ text }) => tokensOf(text));
-  const thinking = before((message) => tokensOf(message.thinking ?? ""));
+  const chat = before((message) => tokensOf(textOf(message)));
+  const thinking = before((message) => tokensOf(thinkingOf(message)));
   const all = branch.length;
   return (cut) => ({
     chat: chat(all) - chat(cut.messages),
@@ -64,7 +65,7 @@ function cutOf(branch: Message[], draft: number, model: ModelInfo): Cut {
 
 function omittedBy({ messages, thinking }: Cut, branch: Message[]): Message["omitted"] {
   const between = branch.slice(messages, thinking);
-  const thought = between.filter((message) => message.thinking !== null).length;
+  const thought = between.filter((message) => thinkingOf(message) !== "").length;
   return messages === 0 && thought === 0 ? null : { messages, thinking: thought };
 }
 

@@ -16,6 +16,7 @@ import type {
   StartState,
   LengthWish,
 } from "../host";
+import { textOf, textParts, thinkingOf } from "../parts";
 import { defaultSettings } from "../defaults";
 import { answerTo } from "./answers";
 import { leftOut, tokensOf, usageOf } from "./context";
@@ -246,7 +247,7 @@ export class FakeHost extends FakeOrderHost implements Host {
     if (!found) return refuse("other", "This message is not there any more.");
     const { chat, message } = found;
     if (this.#running.has(chat.summary.id)) return busy();
-    const what = message.role === "user" ? `“${message.text.slice(0, 60)}”` : "an answer";
+    const what = message.role === "user" ? `“${textOf(message).slice(0, 60)}”` : "an answer";
     const revert = this.library.remove(chat, message, this.now());
     this.record(`deleted ${what}`, chat.summary.id, revert);
     return this.reply(this.view(chat, message.parent));
@@ -313,9 +314,13 @@ export class FakeHost extends FakeOrderHost implements Host {
     if (!found) return refuse("other", "This message is not there any more.");
     const { chat, message } = found;
     if (this.#running.has(chat.summary.id)) return busy();
-    const what = message.role === "user" ? `“${message.text.slice(0, 60)}”` : "an answer";
+    const what = message.role === "user" ? `“${textOf(message).slice(0, 60)}”` : "an answer";
     this.#recordTree(`edited ${what}`, chat);
-    this.library.add(chat, message.role, { ...message, id: this.library.id(), text });
+    this.library.add(chat, message.role, {
+      ...message,
+      id: this.library.id(),
+      parts: textParts(text),
+    });
     return answer === null
       ? this.reply(this.view(chat, message.parent))
       : this.#answerAsked(chat, message.parent, answer);
@@ -358,7 +363,7 @@ export class FakeHost extends FakeOrderHost implements Host {
     const branch = chat ? this.library.branch(chat) : [];
     const last = branch.at(-1);
     const written =
-      last?.state === "writing" ? words(last.text + (last.thinking ?? "")).length : null;
+      last?.state === "writing" ? words(textOf(last) + thinkingOf(last)).length : null;
     return this.reply(usageOf(branch, text, pasted, written, status.model));
   }
 
@@ -429,17 +434,16 @@ export class FakeHost extends FakeOrderHost implements Host {
     const chat = this.open(id);
     if (!chat) return refuse("other", "This chat does not exist any more.");
     const text = (words: string): string => words.replace(/&/gu, "&amp;").replace(/</gu, "&lt;");
-    const messages = this.library
-      .branch(chat)
-      .map(({ role, text: said, thinking: thought }) =>
-        role === "user"
-          ? `<section class="question"><h2 class="unseen">You</h2><div class="bubble">${text(said)}</div></section>`
-          : `<section class="answer-message"><h2 class="unseen">Answer</h2>${
-              thinking && thought
-                ? `<details class="thinking"><summary>Thought for 4 s</summary><div>${text(thought)}</div></details>`
-                : ""
-            }<div class="answer"><p>${text(said)}</p></div></section>`,
-      );
+    const messages = this.library.branch(chat).map((message) => {
+      const [said, thought] = [text(textOf(message)), text(thinkingOf(message))];
+      return message.role === "user"
+        ? `<section class="question"><h2 class="unseen">You</h2><div class="bubble">${said}</div></section>`
+        : `<section class="answer-message"><h2 class="unseen">Answer</h2>${
+            thinking && thought
+              ? `<details class="thinking"><summary>Thought for 4 s</summary><div>${thought}</div></details>`
+              : ""
+          }<div class="answer"><p>${said}</p></div></section>`;
+    });
     return this.reply(
       `<article class="chat"><header><h1>${text(chat.summary.title)}</h1></header>${messages.join("")}</article>`,
     );
@@ -463,11 +467,15 @@ export class FakeHost extends FakeOrderHost implements Host {
     };
   }
 
+  #lastText(chat: FakeChat): string {
+    return textOf(this.library.branch(chat).at(-1));
+  }
+
   /** Answers like `#answer`, or from the guide if it has a certain match. */
   #answerAsked(chat: FakeChat, after: number | null, thinks: boolean): Promise<ChatView> {
     const { status } = this.model;
     const isSmall = status.state === "ready" && status.model.bundledModel;
-    const question = this.library.branch(chat).at(-1)?.text ?? "";
+    const question = this.#lastText(chat);
     const topic = isSmall && this.settings.guideAnswers ? topicIn(question) : undefined;
     if (!topic) return this.#answer(chat, after, thinks);
     this.library.add(chat, "assistant", {
@@ -487,14 +495,13 @@ export class FakeHost extends FakeOrderHost implements Host {
     length: LengthWish | null = null,
   ): Promise<ChatView> {
     const branch = this.library.branch(chat);
-    const question = branch.at(-1)?.text ?? "";
+    const question = this.#lastText(chat);
     const { status } = this.model;
     const message = this.library.add(chat, "assistant", {
       ...(status.state === "ready" && leftOut(branch, status.model)),
       state: "writing",
       thinks,
       length,
-      thinking: thinks ? "" : null,
       createdAt: this.now(),
     });
     const { thinking, text } = {

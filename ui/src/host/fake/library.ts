@@ -11,6 +11,7 @@ import type {
   StartProblem,
   UnopenedModel,
 } from "../host";
+import { answerParts } from "../parts";
 import { answerTo } from "./answers";
 import type { Revert } from "./undo";
 
@@ -253,13 +254,16 @@ export class Library {
   }
 
   /** Adds a message to the visible branch, or below `parent`, and shows it. */
-  add(chat: FakeChat, role: Message["role"], fields: Partial<Message>): Message {
+  add(
+    chat: FakeChat,
+    role: Message["role"],
+    { text = "", thinking = "", ...fields }: Partial<Message> & { text?: string; thinking?: string },
+  ): Message {
     const message: Message = {
       id: this.id(),
       parent: chat.leaf,
       role,
-      text: "",
-      thinking: null,
+      parts: answerParts(thinking, text),
       thinkingMs: null,
       thinks: false,
       length: null,

@@ -1,3 +1,4 @@
+import { textOf } from "../parts";
 import type { ChatSummary, ChatView, DeletedMessage, Folder } from "../host";
 import { FakeDataHost } from "./data";
 import { type FakeChat, Library } from "./library";
@@ -101,11 +102,11 @@ export abstract class FakeOrderHost extends FakeDataHost {
         !chat.summary.temporary &&
         chat.messages.every(({ id }) => id !== message.id),
     );
-    const deleted = gone.map(({ chat: { summary }, message: { id, text }, at }) => ({
-      id,
+    const deleted = gone.map(({ chat: { summary }, message, at }) => ({
+      id: message.id,
       chat: summary.id,
       title: summary.title,
-      text: text.slice(0, 200),
+      text: textOf(message).slice(0, 200),
       deletedAt: at,
     }));
     return this.reply(deleted);
@@ -114,8 +115,9 @@ export abstract class FakeOrderHost extends FakeDataHost {
   restoreMessage(id: number): Promise<string> {
     const found = this.library.deleted.find(({ message }) => message.id === id);
     if (!found) return refuse("other", "This message does not exist any more.");
-    const { role, text } = found.message;
-    const label = `restored ${role === "user" ? `“${text.slice(0, 60)}”` : "an answer"}`;
+    const { message } = found;
+    const what = message.role === "user" ? `“${textOf(message).slice(0, 60)}”` : "an answer";
+    const label = `restored ${what}`;
     this.record(label, found.chat.summary.id, this.library.putBack(found));
     return this.reply(label);
   }

@@ -1,3 +1,4 @@
+import { textOf, thinkingOf } from "../parts";
 import { matches, places, terms, type Term } from "../../text/query";
 import type { ChatHits, SearchAnswer, SearchHit } from "../host";
 import type { FakeChat } from "./library";
@@ -34,10 +35,11 @@ export function find(chats: FakeChat[], query: string): SearchAnswer {
 export function findIn({ messages }: FakeChat, query: string): SearchHit[] {
   const wanted = terms(query);
   return messages
-    .filter(({ text, thinking }) => matches(`${text} ${thinking ?? ""}`, wanted))
+    .map((message) => ({ ...message, text: textOf(message), thinking: thinkingOf(message) }))
+    .filter(({ text, thinking }) => matches(`${text} ${thinking}`, wanted))
     .map(({ id, role, text, thinking, createdAt }) => {
       const inThinking = places(text, wanted).length === 0;
-      const snippet = excerpt(inThinking ? (thinking ?? "") : text, wanted);
+      const snippet = excerpt(inThinking ? thinking : text, wanted);
       return { message: id, role, inThinking, snippet, at: createdAt };
     })
     .reverse();

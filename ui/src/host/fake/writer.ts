@@ -1,4 +1,5 @@
 import type { Failure, Message, ModelView, Stage, ThinkingCut } from "../host";
+import { answerParts, appended } from "../parts";
 import { stats } from "./library";
 
 const FLUSH_MS = 50;
@@ -9,8 +10,7 @@ export const words = (part: string): string[] => part.match(/\S{0,15}\s|\S{1,15}
 /** Rest of an answer. */
 export type Rest = { thinking: string; text: string };
 
-type Delta = Pick<Message, "seq" | "text"> & {
-  thinking: string;
+type Delta = Pick<Message, "seq" | "parts"> & {
   tokens: number;
   tokensPerSecond: number;
 };
@@ -120,10 +120,10 @@ export function write(
       stage.enter({ name: "writing" });
     sent = due;
     message.seq += 1;
-    message.text += text;
-    if (thinking) message.thinking = (message.thinking ?? "") + thinking;
+    const parts = answerParts(thinking, text);
+    message.parts = appended(message.parts, parts);
     const { seq } = message;
-    stage.emit({ seq, thinking, text, tokens: sent, tokensPerSecond: rate });
+    stage.emit({ seq, parts, tokens: sent, tokensPerSecond: rate });
     if (sent >= breakAt) {
       if (question.includes("fail")) {
         const cause = "The device ran out of memory: 512 MB more are needed.";

@@ -1,11 +1,13 @@
 //! An answer in progress: its request, its tokens, and its output.
 
 use std::io::{self, Write};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use chat::SamplingSettings;
 use engine::{
-    Conversation, Engine, Event, Finished, GenerateParams, Part, Prompt, Sampling, StopReason,
+    Conversation, Engine, Event, Finished, GenerateParams, Prompt, Sampling, Signals, StopReason,
+    TokenKind,
 };
 
 use super::args::AnswerArgs;
@@ -88,12 +90,12 @@ impl Answer {
     }
 
     /// Appends a token to the part that it belongs to.
-    pub fn push(&mut self, id: u32, piece: &str, part: Part) {
+    pub fn push(&mut self, id: u32, piece: &str, kind: TokenKind) {
         self.ids.push(id);
-        match part {
-            Part::Thinking => self.thinking.push_str(piece),
-            Part::Answer => self.text.push_str(piece),
-            Part::Control => {}
+        match kind {
+            TokenKind::Thinking => self.thinking.push_str(piece),
+            TokenKind::Answer => self.text.push_str(piece),
+            TokenKind::Control => {}
         }
     }
 }
@@ -103,23 +105,24 @@ pub fn generate(
     engine: &mut Engine,
     prompt: &Prompt,
     params: &GenerateParams,
-    cancel: &AtomicBool,
+    cancel: &Arc<AtomicBool>,
     stream: &mut Stream,
 ) -> Result<(Answer, Finished), CliError> {
     let mut answer = Answer::default();
     let mut written = Ok(());
     let mut bar = ProgressLine::new();
-    let finished = engine.generate(prompt, params, cancel, &mut |event| {
-        let (id, piece, part) = match event {
+    let signals = Signals::cancelled_by(cancel);
+    let finished = engine.generate(prompt, params, &signals, &mut |event| {
+        let (id, piece, kind) = match event {
             Event::Prefill { done, total, .. } => {
                 return bar.show("Reading", done as u64, total as u64);
             }
-            Event::Token { id, piece, part } => (id, piece, part),
+            Event::Token { id, piece, kind } => (id, piece, kind),
         };
         bar.clear();
-        answer.push(id, piece, part);
+        answer.push(id, piece, kind);
         if written.is_ok() {
-            written = stream.write(piece, part);
+            written = stream.write(piece, kind);
             cancel.fetch_or(written.is_err(), Ordering::Relaxed);
         }
     });
@@ -133,7 +136,7 @@ pub fn generate(
 /// Writes pieces as they come: reasoning to stderr, dimmed on a terminal, and the answer to stdout.
 pub struct Stream {
     silent: bool,
-    last: Part,
+    last: TokenKind,
     empty: bool,
 }
 
@@ -141,17 +144,17 @@ impl Stream {
     pub fn new(silent: bool) -> Self {
         Self {
             silent,
-            last: Part::Control,
+            last: TokenKind::Control,
             empty: true,
         }
     }
 
-    pub fn write(&mut self, piece: &str, part: Part) -> io::Result<()> {
-        if self.silent || part == Part::Control || piece.is_empty() {
+    pub fn write(&mut self, piece: &str, kind: TokenKind) -> io::Result<()> {
+        if self.silent || kind == TokenKind::Control || piece.is_empty() {
             return Ok(());
         }
         // The template's blank lines before an answer are not part of it.
-        let piece = if self.last == part {
+        let piece = if self.last == kind {
             piece
         } else {
             piece.trim_start_matches('\n')
@@ -159,11 +162,11 @@ impl Stream {
         if piece.is_empty() {
             return Ok(());
         }
-        if self.last == Part::Thinking && part == Part::Answer {
+        if self.last == TokenKind::Thinking && kind == TokenKind::Answer {
             writeln!(output::stderr(), "\n")?;
         }
-        self.last = part;
-        if part == Part::Thinking {
+        self.last = kind;
+        if kind == TokenKind::Thinking {
             return output::reasoning(piece);
         }
         self.empty = false;
@@ -174,7 +177,7 @@ impl Stream {
 
     /// Ends the last line.
     pub fn end(&mut self) -> io::Result<()> {
-        if self.last == Part::Thinking {
+        if self.last == TokenKind::Thinking {
             writeln!(output::stderr())?;
         }
         if self.empty {
@@ -243,13 +246,13 @@ mod tests {
     #[test]
     fn an_answer_is_parted_into_thinking_and_text() {
         let mut answer = Answer::default();
-        for (id, piece, part) in [
-            (1, "<think>", Part::Control),
-            (2, "Hm.", Part::Thinking),
-            (3, "</think>", Part::Control),
-            (4, "Yes.", Part::Answer),
+        for (id, piece, kind) in [
+            (1, "<think>", TokenKind::Control),
+            (2, "Hm.", TokenKind::Thinking),
+            (3, "</think>", TokenKind::Control),
+            (4, "Yes.", TokenKind::Answer),
         ] {
-            answer.push(id, piece, part);
+            answer.push(id, piece, kind);
         }
         assert_eq!((&*answer.thinking, &*answer.text), ("Hm.", "Yes."));
         assert_eq!(answer.ids, [1, 2, 3, 4]);

@@ -312,6 +312,14 @@ pub struct BenchArgs {
         conflicts_with = "synthetic"
     )]
     pub reopen: Vec<u32>,
+    /// Measure only these numbers of answers at once, and a prompt that is read beside an answer
+    #[arg(
+        long,
+        value_name = "N",
+        value_delimiter = ',',
+        conflicts_with = "reopen"
+    )]
+    pub parallel: Vec<u8>,
     /// Measure speculative decoding on texts that repeat the context and texts that do not
     #[arg(long)]
     pub lookup: bool,

@@ -1,6 +1,7 @@
 //! `goldcrest ask`: one question, one answer.
 
 use std::io::{self, Write};
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use engine::{
@@ -131,7 +132,7 @@ fn answer(
     engine: &mut Engine,
     args: &AskArgs,
     question: String,
-    cancel: &AtomicBool,
+    cancel: &Arc<AtomicBool>,
 ) -> Result<(Answer, Finished), CliError> {
     let mut conversation = args.answer.conversation();
     conversation.messages.push(Turn::new(Role::User, question));
@@ -260,6 +261,7 @@ mod tests {
             thinking_tokens: 7,
             thinking_cut: Some(ThinkingCut::Budget),
             repeated: false,
+            shared: false,
             first_token_ms: 1250.0,
             tokens_per_second: 16.25,
             read_per_second: 84.5,

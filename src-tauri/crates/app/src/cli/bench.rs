@@ -30,6 +30,9 @@ pub fn run(args: &BenchArgs) -> Result<(), CliError> {
     if !args.reopen.is_empty() {
         return reopen(args);
     }
+    if !args.parallel.is_empty() {
+        return parallel(args, &params);
+    }
     let report = open(args)?
         .run(|engine| ::bench::run(engine, &params))
         .map_err(|error| CliError::message(error.to_string()))?;
@@ -69,6 +72,34 @@ fn reopen(args: &BenchArgs) -> Result<(), CliError> {
             it.disk_bytes as f64 / 1e6,
         )?;
     }
+    Ok(out.flush()?)
+}
+
+fn parallel(args: &BenchArgs, params: &BenchParams) -> Result<(), CliError> {
+    let answers: Vec<usize> = args
+        .parallel
+        .iter()
+        .map(|n| usize::from(*n).max(1))
+        .collect();
+    let measured = open(args)?.run(|engine| ::bench::parallel(engine, params, &answers));
+    let (reports, beside) = measured.map_err(|error| CliError::message(error.to_string()))?;
+    if args.json {
+        return output::json(&serde_json::json!({"parallel": reports, "beside": beside}));
+    }
+    let mut out = output::stdout();
+    let one = reports.iter().find(|it| it.answers == 1).map(|it| it.tok_s);
+    for it in &reports {
+        write!(out, "{} at once: {:.1} tokens/s", it.answers, it.tok_s)?;
+        match one {
+            Some(one) if it.answers > 1 => writeln!(out, ", {:.2} times one", it.tok_s / one)?,
+            _ => writeln!(out)?,
+        }
+    }
+    writeln!(
+        out,
+        "an answer while a prompt of {} tokens is read: {:.1} tokens/s of {:.1}; the prompt {:.1} tokens/s",
+        beside.prompt, beside.beside_tok_s, beside.alone_tok_s, beside.read_tok_s
+    )?;
     Ok(out.flush()?)
 }
 

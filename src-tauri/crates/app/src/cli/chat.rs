@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use ::chat::{
     Chat, ChatEvent, ChatId, ChatView, LengthWish, Message, MessageState, ModelChoice, ModelHost,
-    ModelInfo, ModelStatus, Omitted, Settings, SlashCommand, SlashName, Stage, Typed,
+    ModelInfo, ModelStatus, Omitted, Part, Settings, SlashCommand, SlashName, Stage, Typed,
 };
-use engine::{ModelFile, Part, Role};
+use engine::{ModelFile, Role, TokenKind};
 use figures::{count, tokens};
 use host::{EngineModel, environment};
 
@@ -364,13 +364,16 @@ impl TerminalChat {
                         }
                         bar.show("Reading", done.into(), total.into());
                     }
-                    Ok(ChatEvent::Delta { thinking, text, .. }) if printed.is_ok() => {
+                    Ok(ChatEvent::Delta { parts, .. }) if printed.is_ok() => {
                         bar.clear();
                         has_begun = true;
-                        let parts = [(thinking, Part::Thinking), (text, Part::Answer)];
-                        printed = parts
-                            .iter()
-                            .try_for_each(|(text, part)| Ok(stream.write(text, *part)?));
+                        printed = parts.0.iter().try_for_each(|part| {
+                            let kind = match part {
+                                Part::Thinking { .. } => TokenKind::Thinking,
+                                _ => TokenKind::Answer,
+                            };
+                            Ok(stream.write(part.content(), kind)?)
+                        });
                     }
                     Ok(ChatEvent::Ended { message, .. }) => return Ok(*message),
                     Ok(_) | Err(RecvTimeoutError::Timeout) => {}
@@ -389,7 +392,7 @@ impl TerminalChat {
             return Ok(None);
         }
         let is_done = answer.state == MessageState::Done;
-        if is_done && answer.text.trim().is_empty() && answer.thinking.is_some() {
+        if is_done && answer.text().trim().is_empty() && answer.thinking().is_some() {
             note(
                 "The model ended after its thinking and wrote no answer. /regenerate tries again.",
             )?;

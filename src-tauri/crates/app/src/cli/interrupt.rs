@@ -47,7 +47,7 @@ impl Interrupt {
     }
 
     /// Runs work that polls the flag, and returns its result with whether it was interrupted.
-    pub fn during<T>(&self, work: impl FnOnce(&AtomicBool) -> T) -> (T, bool) {
+    pub fn during<T>(&self, work: impl FnOnce(&Arc<AtomicBool>) -> T) -> (T, bool) {
         self.cancel.store(false, Ordering::Relaxed);
         #[cfg(test)]
         self.cancel.store(self.pressed, Ordering::Relaxed);

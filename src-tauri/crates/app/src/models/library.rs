@@ -235,12 +235,15 @@ impl Library {
         self.changed();
     }
 
-    /// Records the rate of an answer for the open file.
+    /// Records the rate of an answer that was written alone for the open file.
     pub(super) fn answered(&mut self, stats: &AnswerStats) {
         let rate = stats.figures.tokens_per_second;
-        let is_long = stats.figures.tokens >= MEASURED_TOKENS && rate.is_finite() && rate > 0.0;
+        let is_measured = stats.figures.tokens >= MEASURED_TOKENS
+            && !stats.figures.shared
+            && rate.is_finite()
+            && rate > 0.0;
         let is_open = |info: &ModelInfo| info.name == stats.model && !info.bundled_model;
-        if !is_long || !self.status.ready().is_some_and(is_open) {
+        if !is_measured || !self.status.ready().is_some_and(is_open) {
             return;
         }
         let Some(file) = self.open_file() else {

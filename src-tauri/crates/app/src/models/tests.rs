@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use ::models::{Authenticity, ModelEntry, ModelPlace, SearchFolder};
 use chat::{Device, ModelHost, ModelInfo, ModelOptions, ModelStatus, Opening};
 use download::DownloadState;
-use engine::{Conversation, Event, Finished, GenerateParams, Prompt, Sampling, Signals};
+use engine::{Conversation, Event, Finished, ModelRequest, Prompt, RequestId, Sampling};
 use store::Store;
 use tempfile::TempDir;
 
@@ -76,14 +76,16 @@ impl ModelHost for AnyModel {
         Err(Failure::other("it writes nothing"))
     }
 
-    fn generate(
-        &mut self,
-        _: &Prompt,
-        _: &GenerateParams,
-        _: Signals<'_>,
-        _: &mut dyn FnMut(Event<'_>),
-    ) -> Result<Finished, Failure> {
+    fn submit(&mut self, _: ModelRequest) -> Result<(), Failure> {
         Err(Failure::other("it writes nothing"))
+    }
+
+    fn step(
+        &mut self,
+        _: &AtomicBool,
+        _: &mut dyn FnMut(RequestId, Event<'_>),
+    ) -> Vec<(RequestId, Result<Finished, Failure>)> {
+        Vec::new()
     }
 }
 

@@ -3,13 +3,13 @@
 use std::time::{Duration, Instant};
 
 use guide::{Guide, Topic};
-use inference::Part;
-use store::{ChatId, MessageId, MessageState, OmittedRow, Progress, StoreError};
+use inference::{Parts, TokenKind};
+use store::{ChatId, MessageId, MessageRow, MessageState, OmittedRow, Progress, StoreError};
 
 use crate::actor::state::{ChatActor, check_if_failed};
 use crate::answer_buffer::AnswerBuffer;
 use crate::answers::unsaved::AnswerEnd;
-use crate::answers::{AnswerFlags, AnswerStart, WaitingAnswer};
+use crate::answers::{AnswerStart, WaitingAnswer};
 use crate::failure::{Failure, FailureCode};
 use crate::fit::Truncation;
 use crate::job::{GeneratedAnswer, Job};
@@ -52,21 +52,33 @@ impl ChatActor {
         view
     }
 
-    /// Passes the oldest queued answer to the model, if both are ready.
-    pub(super) fn begin_next_answer(&mut self) {
-        while let Some(waiting) = self.answers.next() {
-            if let Some(topic) = self.guide_topic(&waiting) {
+    /// Passes the queued answers to the model.
+    pub(super) fn begin_answers(&mut self) {
+        for waiting in self.answers.take_waiting() {
+            if self.waits_for_another(&waiting) {
+                self.answers.queue(waiting);
+            } else if let Some(topic) = self.guide_topic(&waiting) {
                 self.settle(guide_answer(&waiting, topic));
-                continue;
+            } else if let Err(failure) = self.begin(&waiting) {
+                self.settle(AnswerEnd {
+                    failure: Some(failure),
+                    ..AnswerEnd::unwritten(waiting.chat, waiting.message, MessageState::Failed)
+                });
             }
-            let Err(failure) = self.begin(&waiting) else {
-                return;
-            };
-            self.settle(AnswerEnd {
-                failure: Some(failure),
-                ..AnswerEnd::unwritten(waiting.chat, waiting.message, MessageState::Failed)
-            });
         }
+    }
+
+    /// Returns whether a question is about another chat whose answer is in progress.
+    fn waits_for_another(&self, waiting: &WaitingAnswer) -> bool {
+        let other = self.question(waiting).and_then(|it| it.prompt_leaf);
+        other.is_some_and(|message| self.answers.has(message))
+    }
+
+    /// Returns the message that an answer is to.
+    fn question(&self, waiting: &WaitingAnswer) -> Option<MessageRow> {
+        let messages = self.stores.messages_with(waiting.message);
+        let answer = messages.get(waiting.message).ok()?;
+        messages.get(answer.parent?).ok()
     }
 
     fn begin(&mut self, waiting: &WaitingAnswer) -> Result<(), Failure> {
@@ -79,14 +91,14 @@ impl ChatActor {
         let (request, progress) = turns.answer(chat, message, start)?;
         let model = &turns.info.fingerprint;
         let buffer = AnswerBuffer::new(progress, model, self.timing.journal_after);
-        let AnswerFlags { cancel, answer_now } = self.answers.begin(chat, message, buffer);
+        let signals = self.answers.begin(chat, message, buffer);
         // The draft is older: it is sent or discarded by now.
         self.ahead.set_next(None);
         self.jobs.submit(Job::Answer {
             chat,
+            message,
             request,
-            cancel,
-            answer_now,
+            signals,
         });
         Ok(())
     }
@@ -98,11 +110,8 @@ impl ChatActor {
         if waiting.start != AnswerStart::Asked || has_better || !self.settings.guide_answers {
             return None;
         }
-        let messages = self.stores.messages_with(waiting.message);
-        let question = messages
-            .get(messages.get(waiting.message).ok()?.parent?)
-            .ok()?;
-        let text = &question.progress.text;
+        let question = self.question(waiting)?;
+        let text = &question.progress.parts.text();
         // One that is answered from another chat asks about that.
         let is_first = question.parent.is_none() && question.prompt_leaf.is_none();
         if !is_first && text.split_whitespace().count() < WORDS_WITHIN_CHAT {
@@ -122,10 +131,7 @@ impl ChatActor {
         )
     }
 
-    pub(super) fn truncated(&mut self, truncation: Truncation) {
-        let Some((_, message)) = self.answers.active() else {
-            return;
-        };
+    pub(super) fn truncated(&self, message: MessageId, truncation: Truncation) {
         if truncation != Truncation(OmittedRow::default()) {
             tracing::info!(?truncation, "conversation truncated to fit the context");
         }
@@ -135,8 +141,8 @@ impl ChatActor {
         }
     }
 
-    pub(super) fn reading(&mut self, reading: Reading) {
-        let Some((chat, message)) = self.answers.active() else {
+    pub(super) fn reading(&self, message: MessageId, reading: Reading) {
+        let Some(chat) = self.answers.chat_of(message) else {
             return;
         };
         let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
@@ -153,36 +159,47 @@ impl ChatActor {
         });
     }
 
-    pub(super) fn token(&mut self, at: Instant, id: u32, text: &str, part: Part) {
-        if let Some(event) = self.answers.token(at, id, text, part) {
+    pub(super) fn token(
+        &mut self,
+        message: MessageId,
+        at: Instant,
+        id: u32,
+        text: &str,
+        kind: TokenKind,
+    ) {
+        if let Some(event) = self.answers.token(message, at, id, text, kind) {
             self.emit(event);
         }
     }
 
     /// Sends and journals whatever is due.
-    pub(super) fn tick_answer(&mut self) {
-        if let Some(failure) = self.answers.journal(&self.stores) {
+    pub(super) fn tick_answers(&mut self) {
+        for failure in self.answers.journal(&self.stores) {
+            self.jobs.preempt();
             check_if_failed(&self.stores.disk, &failure);
         }
-        if let Some(event) = self.answers.delta(false) {
+        for event in self.answers.deltas() {
             self.emit(event);
         }
     }
 
-    pub(super) fn ended(&mut self, result: Result<GeneratedAnswer, Failure>, panicked: bool) {
+    pub(super) fn ended(
+        &mut self,
+        message: MessageId,
+        result: Result<GeneratedAnswer, Failure>,
+        panicked: bool,
+    ) {
         // The window gets the rest, and saving the end writes the row.
-        if let Some(event) = self.answers.delta(true) {
+        if let Some(event) = self.answers.last_delta(message) {
             self.emit(event);
         }
         self.model.touch();
-        let Some(end) = self.answers.end(result, panicked) else {
+        let Some(end) = self.answers.end(message, result, panicked) else {
             return;
         };
-        let (chat, message, state) = (end.chat, end.message, end.state);
+        let (chat, state) = (end.chat, end.state);
         self.settle(end);
-        if panicked {
-            self.reopen_model();
-        } else if state == MessageState::Done {
+        if state == MessageState::Done {
             self.ask_for_title(chat, message);
         }
     }
@@ -209,6 +226,7 @@ impl ChatActor {
 
     pub(crate) fn stop(&mut self, chat: ChatId) -> Result<(), Failure> {
         let ends = self.answers.stop(chat);
+        self.jobs.preempt();
         ends.into_iter().for_each(|end| self.settle(end));
         Ok(())
     }
@@ -216,15 +234,17 @@ impl ChatActor {
     /// Interrupts all answers because the app closes.
     pub(super) fn quit_answers(&mut self) {
         let ends = self.answers.interrupt();
+        self.jobs.preempt();
         ends.into_iter().for_each(|end| self.settle(end));
     }
 
-    /// Saves an answer whose model does not stop.
-    pub(super) fn abandon_answer(&mut self) {
-        self.ended(
-            Err(Failure::new(FailureCode::Other, "The model did not stop.")),
-            false,
-        );
+    /// Saves the answers of a model that does not stop.
+    pub(super) fn abandon_answers(&mut self) {
+        let stuck: Vec<_> = self.answers.active().collect();
+        for message in stuck {
+            let failure = Failure::new(FailureCode::Other, "The model did not stop.");
+            self.ended(message, Err(failure), false);
+        }
     }
 
     /// Handles answers that the last process was writing and that could not be marked when the store was opened because
@@ -312,7 +332,7 @@ impl ChatActor {
 fn guide_answer(waiting: &WaitingAnswer, topic: &Topic) -> AnswerEnd {
     AnswerEnd {
         progress: Some(Progress {
-            text: topic.shown_answer(),
+            parts: Parts::of_text(topic.shown_answer()),
             guide: Some(topic.id.clone()),
             ..Progress::default()
         }),

@@ -147,7 +147,7 @@ impl ChatActor {
         let path = self.stores.shown_path(&row)?;
         let is_answer = |row: &MessageRow| {
             row.role == Role::Assistant
-                && (!row.progress.text.is_empty() || self.answers.has(row.id))
+                && (row.progress.parts.has_text() || self.answers.has(row.id))
         };
         let leaf = path.last().filter(|_| path.iter().any(is_answer));
         let leaf = leaf

@@ -37,6 +37,7 @@ use crate::failure::Failure;
 use crate::job::{Job, JobQueue, Report};
 use crate::model_host::{ModelChoice, ModelHost, NEW_CHAT};
 use crate::model_slot::{self, ModelSlot, OpenReason};
+use crate::model_thread::ModelThread;
 use crate::read_ahead::ReadAhead;
 use crate::settings::Settings;
 use crate::stores::Stores;
@@ -44,7 +45,7 @@ use crate::timing::Timing;
 use crate::undo_stack::UndoStack;
 use crate::upkeep::Upkeep;
 use crate::view::ChatEvent;
-use crate::{counting, daily_copy, model_thread};
+use crate::{counting, daily_copy};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -60,7 +61,7 @@ pub(crate) fn start(
     let (mailbox, requests) = channel();
     let (jobs, work) = channel();
     let settings = Settings::read(&store)?;
-    let interrupt = Arc::new(AtomicBool::new(false));
+    let preempt = Arc::new(AtomicBool::new(false));
     let (counting, to_count) = channel();
     let actor = ChatActor {
         stores: Stores::new(store)?,
@@ -69,7 +70,7 @@ pub(crate) fn start(
         copies: Copies::default(),
         clock,
         on_event,
-        jobs: JobQueue::new(jobs, Arc::clone(&interrupt)),
+        jobs: JobQueue::new(jobs, Arc::clone(&preempt)),
         ahead: ReadAhead::default(),
         settings,
         model: ModelSlot::default(),
@@ -93,10 +94,11 @@ pub(crate) fn start(
     spawn("model", move || {
         // Dropped when the thread ends, for whatever reason.
         let _running: Sender<Infallible> = running;
-        model_thread::run(host, &work, &interrupt, timing.idle_after, &|report| {
+        let report = |report| {
             // An error means that the actor has ended; then the jobs end too.
             let _ = reports.send(Request::Report(report));
-        });
+        };
+        ModelThread::new(host, timing.idle_after, &report).run(&work, &preempt);
     })?;
     spawn("counting", move || counting::run(&to_count))?;
     spawn("actor", move || actor.run(&requests, &model_ended))?;
@@ -162,10 +164,17 @@ impl ChatActor {
                 self.model.opened(result, open, counter, &self.stores.disk);
                 self.emit_model();
             }
-            Report::Truncated(truncation) => self.truncated(truncation),
-            Report::Reading(reading) => self.reading(reading),
-            Report::Token { id, text, part, at } => self.token(at, id, &text, part),
+            Report::Truncated(message, truncation) => self.truncated(message, truncation),
+            Report::Reading(message, reading) => self.reading(message, reading),
+            Report::Token {
+                message,
+                id,
+                text,
+                kind,
+                at,
+            } => self.token(message, at, id, &text, kind),
             Report::Ended {
+                message,
                 result,
                 panicked,
                 open,
@@ -173,18 +182,18 @@ impl ChatActor {
                 if self.model.moved(open.map(|info| *info)) {
                     self.emit_model();
                 }
-                self.ended(result, panicked);
+                self.ended(message, result, panicked);
             }
             Report::Titled { chat, title } => self.titled(chat, &title),
-            Report::IdleWorkPanicked => self.reopen_model(),
+            Report::Panicked => self.reopen_model(),
         }
     }
 
-    /// Does whatever is due, and gives the model its next job.
+    /// Does whatever is due, and gives the model its next jobs.
     fn tick(&mut self) {
-        self.tick_answer();
+        self.tick_answers();
         self.retry_unsaved();
-        self.next_job();
+        self.next_jobs();
         self.unload_if_idle();
         if self.answers.busy() {
             return;
@@ -256,20 +265,23 @@ impl ChatActor {
         others.into_iter().flatten().fold(idle, Instant::min)
     }
 
-    /// Starts the next job. An opening precedes the queued answers: they are for the requested model.
-    fn next_job(&mut self) {
-        if self.model.opening() || self.answers.busy() {
+    /// Starts the next jobs. An opening precedes the queued answers: they are for the requested model. It waits for
+    /// those in progress.
+    fn next_jobs(&mut self) {
+        if self.model.opening() {
             return;
         }
         if self.answers.any_waiting() {
             self.reload_ejected();
         }
-        if !self.open_wanted() {
-            self.begin_next_answer();
+        if !self.model.changes() {
+            self.begin_answers();
+        } else if !self.answers.busy() {
+            self.open_wanted();
         }
     }
 
-    /// Stops and saves the answer in progress, and ends the model thread.
+    /// Stops and saves the answers in progress, and ends the model thread.
     fn close(mut self, requests: &Receiver<Request>, model_ended: &Receiver<Infallible>) -> AtEnd {
         let mut at_end = AtEnd::Stopped;
         self.quit_answers();
@@ -280,8 +292,8 @@ impl ChatActor {
                 // A caller learns from the dropped reply that it is too late.
                 Ok(_) => {}
                 Err(_) => {
-                    tracing::warn!("the model did not stop; its partial answer is saved");
-                    self.abandon_answer();
+                    tracing::warn!("the model did not stop; what it has written is saved");
+                    self.abandon_answers();
                     at_end = AtEnd::Stuck;
                 }
             }

@@ -32,10 +32,10 @@ impl ChatActor {
         }
     }
 
-    /// Opens the requested model. Returns whether there was one.
-    pub(super) fn open_wanted(&mut self) -> bool {
+    /// Opens the requested model.
+    pub(super) fn open_wanted(&mut self) {
         let Some(request) = self.model.open_wanted() else {
-            return false;
+            return;
         };
         self.jobs.submit(Job::Open {
             choice: request.choice,
@@ -46,7 +46,6 @@ impl ChatActor {
                 OpenReason::Asked | OpenReason::Given | OpenReason::Reload
             ),
         });
-        true
     }
 
     pub(super) fn emit_model(&self) {

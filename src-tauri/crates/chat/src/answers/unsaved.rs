@@ -202,6 +202,7 @@ fn error_row(failure: &Failure) -> ErrorRow {
 
 #[cfg(test)]
 mod tests {
+    use inference::Parts;
     use store::{Store, faults};
 
     use super::*;
@@ -226,7 +227,7 @@ mod tests {
         faults::refuse_writes(&file, &["message"])?;
         let end = AnswerEnd {
             progress: Some(Progress {
-                text: "Towers".to_owned(),
+                parts: Parts::of_text("Towers"),
                 ..Progress::default()
             }),
             ..AnswerEnd::unwritten(chat, message, MessageState::Done)
@@ -236,7 +237,7 @@ mod tests {
         let mut row = stores.message(message)?;
         assert!(unsaved.lay_over(&mut row));
         assert_eq!(
-            (&*row.progress.text, row.state),
+            (&*row.progress.parts.text(), row.state),
             ("Towers", MessageState::Failed)
         );
         assert_eq!(unsaved.refuse(&stores, chat), Err(reason));
@@ -254,7 +255,7 @@ mod tests {
         let mut row = stores.message(message)?;
         assert!(!unsaved.lay_over(&mut row));
         assert_eq!(
-            (&*row.progress.text, row.state),
+            (&*row.progress.parts.text(), row.state),
             ("Towers", MessageState::Done)
         );
         Ok(())

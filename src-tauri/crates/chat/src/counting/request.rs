@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
 use inference::{Conversation, Turn};
-use store::{ChatId, MessageId, OmittedRow};
+use store::{MessageId, OmittedRow};
 
 use crate::context::ContextUsage;
 use crate::failure::Failure;
@@ -14,7 +14,6 @@ use crate::model_host::PromptCounter;
 /// A chat whose context is counted.
 pub(crate) struct CountRequest {
     pub counter: Arc<dyn PromptCounter>,
-    pub place: CountedPlace,
     /// Instructions, date and mode, without messages.
     pub conversation: Conversation,
     pub limits: Limits,
@@ -32,13 +31,4 @@ pub(crate) struct CountRequest {
     pub pasted: usize,
     /// Receives `None` if the message that they follow was not counted.
     pub reply: Sender<Result<Option<ContextUsage>, Failure>>,
-}
-
-/// Place of the counted messages.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct CountedPlace {
-    pub chat: Option<ChatId>,
-    /// The model's fingerprint.
-    pub model: String,
-    pub thinking: bool,
 }

@@ -29,14 +29,9 @@ pub(super) struct States {
 /// message has the date of the import.
 pub(super) fn said(whole: &WholeChat) -> Vec<u64> {
     let hash = |message: &MessageRecord| {
-        let MessageRecord {
-            role,
-            text,
-            thinking,
-            ..
-        } = message;
+        let MessageRecord { role, parts, .. } = message;
         let mut hasher = DefaultHasher::new();
-        (role, text, thinking).hash(&mut hasher);
+        (role, parts).hash(&mut hasher);
         hasher.finish()
     };
     whole.messages.iter().map(hash).collect()

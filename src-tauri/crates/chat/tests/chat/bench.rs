@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use chat::{Chat, ChatEvent, ChatId, ChatView, Clock, Message, ModelChoice, Timing};
+use inference::Part;
 use store::Store;
 
 use crate::clocks::{FixedClock, TIMING, TODAY};
@@ -108,7 +109,7 @@ impl Bench {
             .until(|event| matches!(event, ChatEvent::Delta { .. }))
             .pop()
         {
-            Some(ChatEvent::Delta { thinking, text, .. }) => thinking + &text,
+            Some(ChatEvent::Delta { parts, .. }) => parts.0.iter().map(Part::content).collect(),
             other => panic!("{other:?}"),
         }
     }

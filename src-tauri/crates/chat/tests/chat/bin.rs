@@ -86,6 +86,7 @@ fn what_was_deleted_is_purged_in_an_app_that_is_never_closed() {
     bench.until_ready();
     let chat = bench.ask(None, "One").chat.id;
     bench.chat.delete([chat]).unwrap();
+    script.beside().until(&Beside::Forget(vec![chat]));
     for day in 2..=34 {
         let before = script.beside().at_least(1).len();
         clock.set(&noon(day));

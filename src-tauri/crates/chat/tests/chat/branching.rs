@@ -139,20 +139,22 @@ fn a_verb_returns_the_branch_from_where_it_is_another() {
     assert_eq!((ids.len(), whole.after), (4, None));
 
     let sent = bench.chat.send(Some(chat), "C", true).unwrap();
-    assert_eq!((texts(&sent), sent.after), (vec!["C", ""], Some(ids[3])));
+    assert_eq!(texts(&sent), ["C", ""]);
+    assert_eq!(sent.after, Some(ids[3]));
     bench.until_ended();
     let again = bench.chat.regenerate(ids[3], true, None).unwrap();
-    assert_eq!((texts(&again), again.after), (vec![""], Some(ids[2])));
+    assert_eq!(texts(&again), [""]);
+    assert_eq!(again.after, Some(ids[2]));
     bench.until_ended();
     let edited = bench.chat.edit_message(ids[2], "D", None).unwrap();
-    assert_eq!((texts(&edited), edited.after), (vec!["D"], Some(ids[1])));
+    assert_eq!(texts(&edited), ["D"]);
+    assert_eq!(edited.after, Some(ids[1]));
     let back = bench.chat.show_sibling(ids[2]).unwrap();
-    assert_eq!(
-        (texts(&back), back.after),
-        (vec!["B", "Yes."], Some(ids[1]))
-    );
+    assert_eq!(texts(&back), ["B", "Yes."]);
+    assert_eq!(back.after, Some(ids[1]));
     let first = bench.chat.edit_message(ids[0], "E", None).unwrap();
-    assert_eq!((texts(&first), first.after), (vec!["E"], None));
+    assert_eq!(texts(&first), ["E"]);
+    assert_eq!(first.after, None);
 }
 
 #[test]
@@ -178,7 +180,7 @@ fn a_chat_that_writes_can_be_looked_through_but_not_changed() {
     );
     assert_eq!(texts(&bench.chat.show_sibling(answer).unwrap()), ["Yes."]);
     bench.chat.stop(chat).unwrap();
-    assert_eq!(bench.until_ended().text, "partial");
+    assert_eq!(bench.until_ended().text(), "partial");
     assert_eq!(
         texts(&bench.chat.open_chat(chat).unwrap()),
         ["A", "Yes."],

@@ -140,7 +140,7 @@ fn deleting_stops_the_answer_and_undoing_brings_what_there_was() {
         .and_then(|_| bench.chat.open_chat(chat))
         .unwrap();
     assert_eq!(
-        (view.messages[1].text.as_str(), view.messages[1].state),
+        (&*view.messages[1].text(), view.messages[1].state),
         ("partial", MessageState::Stopped)
     );
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use chat::{ChatEvent, Failure, FailureCode, Timing};
-use store::{Store, StoreError};
+use store::{Store, StoreError, faults};
 
 use crate::clocks::SetClock;
 use crate::scripted::{Bench, EVENT_TIMEOUT, Script, TIMING, TODAY};
@@ -111,9 +111,12 @@ fn damaged(day: Option<&str>, offered: &str) {
     if let Some(day) = day {
         store::daily_copy(&path, day).unwrap();
     }
-    // Falsifies the number of free pages: the file opens, but fails SQLite's check.
+    // Makes free pages and falsifies their number: the file opens and is written, but fails SQLite's check.
+    faults::lay_ballast(&path, 8_000).unwrap();
+    faults::make_room(&path).unwrap();
     let mut bytes = fs::read(&path).unwrap();
-    bytes[36..40].copy_from_slice(&7_u32.to_be_bytes());
+    let free = u32::from_be_bytes(bytes[36..40].try_into().unwrap());
+    bytes[36..40].copy_from_slice(&free.checked_sub(1).unwrap().to_be_bytes());
     fs::write(&path, bytes).unwrap();
 
     let mut bench = bench(&path);

@@ -1,11 +1,12 @@
 //! Counter like the scripted model: a token per word, and ten for the header.
 
+use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use chat::{EncodedMessage, Failure, PromptCounter};
-use inference::{Conversation, MessageFrame, PromptFrame, Turn};
+use inference::{Conversation, PromptFrame, Turn};
 
 /// Log of the calls, and the number of cached tokens.
 #[derive(Clone, Default)]
@@ -13,28 +14,24 @@ pub struct CounterLog(Arc<Counts>);
 
 #[derive(Default)]
 struct Counts {
-    messages: AtomicUsize,
-    frames: AtomicUsize,
+    messages: Mutex<HashSet<Turn>>,
+    frames: Mutex<HashSet<String>>,
     cached: AtomicUsize,
-    opening: AtomicUsize,
     panics: AtomicBool,
 }
 
 impl CounterLog {
-    /// Returns the number of encoded messages.
+    /// Returns the number of different messages.
     pub fn messages(&self) -> usize {
-        self.0.messages.load(Ordering::Relaxed)
+        self.0.messages.lock().unwrap().len()
     }
+    /// Returns the number of different frames.
     pub fn frames(&self) -> usize {
-        self.0.frames.load(Ordering::Relaxed)
+        self.0.frames.lock().unwrap().len()
     }
     /// Makes the encoding of the next message panic.
     pub fn panic_next(&self) {
         self.0.panics.store(true, Ordering::Relaxed);
-    }
-    /// Sets the tokens between two messages; the scripted model has none.
-    pub fn set_opening(&self, tokens: usize) {
-        self.0.opening.store(tokens, Ordering::Relaxed);
     }
     pub fn set_cached(&self, tokens: usize) {
         self.0.cached.store(tokens, Ordering::Relaxed);
@@ -50,29 +47,25 @@ fn ids(text: &str) -> impl Iterator<Item = u32> {
 }
 
 impl PromptCounter for CounterLog {
-    fn frame(&self, conversation: &Conversation) -> Result<PromptFrame, Failure> {
-        self.0.frames.fetch_add(1, Ordering::Relaxed);
-        Ok(PromptFrame {
+    fn frame(&self, conversation: &Conversation) -> Result<Arc<PromptFrame>, Failure> {
+        let frame = format!("{conversation:?}");
+        self.0.frames.lock().unwrap().insert(frame);
+        Ok(Arc::new(PromptFrame {
             thinking: conversation.thinking,
             head: vec![0; 10],
-            tail: Vec::new(),
-            user: MessageFrame {
-                opening: vec![0; self.0.opening.load(Ordering::Relaxed)],
-                ..MessageFrame::default()
-            },
-            answer: MessageFrame::default(),
-        })
+            ..PromptFrame::default()
+        }))
     }
 
-    fn message(&self, _: &PromptFrame, turn: &Turn) -> EncodedMessage {
-        self.0.messages.fetch_add(1, Ordering::Relaxed);
+    fn message(&self, _: &PromptFrame, turn: &Turn) -> Arc<EncodedMessage> {
+        self.0.messages.lock().unwrap().insert(turn.clone());
         let panics = self.0.panics.swap(false, Ordering::Relaxed);
         assert!(!panics, "the tokenizer broke");
         let thinking: Vec<u32> = ids(turn.thinking.as_deref().unwrap_or_default()).collect();
-        EncodedMessage {
+        Arc::new(EncodedMessage {
             thinking: thinking.len(),
             ids: thinking.into_iter().chain(ids(&turn.text)).collect(),
-        }
+        })
     }
 
     fn count(&self, text: &str) -> usize {

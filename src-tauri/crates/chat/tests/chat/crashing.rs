@@ -81,9 +81,9 @@ fn a_killed_process_loses_at_most_half_a_second_and_the_answer_goes_on() {
     let chat = bench.chat.snapshot().unwrap().chats[0].id;
     let view = bench.chat.open_chat(chat).unwrap();
     let answer = &view.messages[1];
-    assert_eq!(view.messages[0].text, "Go on for ever.");
+    assert_eq!(view.messages[0].text(), "Go on for ever.");
     assert_eq!(answer.state, MessageState::Interrupted);
-    let lost = received.saturating_sub(answer.text.len());
+    let lost = received.saturating_sub(answer.text().len());
     let half_a_second = 500 / usize::try_from(PER_TOKEN.as_millis()).unwrap();
     assert!(
         lost <= half_a_second,
@@ -93,9 +93,9 @@ fn a_killed_process_loses_at_most_half_a_second_and_the_answer_goes_on() {
     script.answer([Step::Say("y")]);
     bench.chat.continue_answer(answer.id).unwrap();
     let whole = bench.until_ended();
-    assert_eq!(whole.text, format!("{}y", answer.text));
+    assert_eq!(whole.text(), format!("{}y", answer.text()));
     let ids = script.last_turn().history[1].ids.clone().unwrap();
-    assert_eq!(ids.len(), answer.text.len(), "one id per character");
+    assert_eq!(ids.len(), answer.text().len(), "one id per character");
 }
 
 /// Runs as the child: exits before its model generates anything.
@@ -132,7 +132,7 @@ fn a_message_survives_a_crash_before_the_first_token() {
     assert_eq!(texts(&view), ["How heavy?", ""]);
     assert_eq!(view.messages[1].state, MessageState::Interrupted);
     bench.chat.continue_answer(view.messages[1].id).unwrap();
-    assert_eq!(bench.until_ended().text, "Yes.");
+    assert_eq!(bench.until_ended().text(), "Yes.");
 }
 
 #[test]
@@ -152,7 +152,7 @@ fn closing_waits_for_the_last_report_of_the_model() {
 
     let row = last_row(&path);
     assert_eq!(
-        (row.progress.text.as_str(), row.state),
+        (&*row.progress.parts.text(), row.state),
         ("Six grams or so", MessageState::Interrupted)
     );
     assert!(row.stats.is_some(), "what it took is known at its end");
@@ -175,7 +175,7 @@ fn closing_does_not_wait_for_ever() {
     assert_eq!(bench.chat.shutdown(), AtEnd::Stuck);
     let row = last_row(&path);
     assert_eq!(
-        (row.progress.text.as_str(), row.state),
+        (&*row.progress.parts.text(), row.state),
         ("Six ", MessageState::Interrupted)
     );
     drop(stuck);
@@ -218,6 +218,7 @@ fn closing_saves_the_answer_as_interrupted() {
     let script = Script::default();
     let mut bench = Bench::on_file(&path, &script);
     script.answer([Step::Say("Six "), Step::Wait]);
+    script.answer([Step::Wait]);
     bench.chat.send(None, "How heavy?", true).unwrap();
     bench.chat.send(None, "How long?", true).unwrap();
     bench.until_delta();
@@ -238,7 +239,9 @@ fn closing_saves_the_answer_as_interrupted() {
     let answers = rows
         .iter()
         .map(|row| store.messages().get(row.leaf.unwrap()).unwrap());
-    let answers: Vec<_> = answers.map(|row| (row.progress.text, row.state)).collect();
+    let answers: Vec<_> = answers
+        .map(|row| (row.progress.parts.text().into_owned(), row.state))
+        .collect();
     assert_eq!(
         answers,
         [
@@ -262,5 +265,5 @@ fn dropping_the_last_handle_closes_too() {
     drop(other);
     // The actor drops its listener at its end.
     while events.recv().is_ok() {}
-    assert_eq!(last_row(&path).progress.text, "Six ");
+    assert_eq!(last_row(&path).progress.parts.text(), "Six ");
 }

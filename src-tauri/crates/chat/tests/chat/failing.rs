@@ -15,10 +15,7 @@ fn a_failure_keeps_the_partial_answer_and_says_why() {
         .answer([Step::Say("Six"), Step::Fail("out of memory")]);
     let view = bench.chat.send(None, "How heavy?", true).unwrap();
     let ended = bench.until_ended();
-    assert_eq!(
-        (ended.state, ended.text.as_str()),
-        (MessageState::Failed, "Six")
-    );
+    assert_eq!((ended.state, &*ended.text()), (MessageState::Failed, "Six"));
     let error = ended.error.unwrap();
     assert_eq!(
         (error.code, error.message.as_str()),
@@ -34,7 +31,7 @@ fn a_failure_keeps_the_partial_answer_and_says_why() {
     bench.script.answer([Step::Say(" grams.")]);
     bench.chat.continue_answer(view.messages[1].id).unwrap();
     let ended = bench.until_ended();
-    assert_eq!((ended.text.as_str(), ended.error), ("Six grams.", None));
+    assert_eq!((&*ended.text(), ended.error), ("Six grams.", None));
 }
 
 #[test]
@@ -57,10 +54,7 @@ fn a_panic_is_a_failure_and_the_model_is_opened_again() {
     bench.script.answer([Step::Say("Six"), Step::Panic]);
     let chat = bench.chat.send(None, "How heavy?", true).unwrap().chat.id;
     let ended = bench.until_ended();
-    assert_eq!(
-        (ended.state, ended.text.as_str()),
-        (MessageState::Failed, "Six")
-    );
+    assert_eq!((ended.state, &*ended.text()), (MessageState::Failed, "Six"));
     let error = ended.error.unwrap();
     assert_eq!(error.code, FailureCode::Other);
     assert!(
@@ -88,6 +82,49 @@ fn a_panic_after_stop_is_a_failure_too() {
     assert_eq!(bench.until_ended().state, MessageState::Failed);
     bench.until_ready();
     assert_eq!(bench.script.opens().len(), 2);
+}
+
+#[test]
+fn an_answer_that_waits_for_one_that_panics_gets_the_model_that_is_opened_again() {
+    let mut bench = Bench::new();
+    let go = bench.script.go();
+    bench
+        .script
+        .answer([Step::Say("Six"), Step::Wait, Step::Panic]);
+    let chat = bench.chat.send(None, "How heavy?", true).unwrap().chat.id;
+    bench.until_delta();
+    bench.chat.start_summary(chat).unwrap();
+    go.send(()).unwrap();
+    assert_eq!(bench.until_ended().state, MessageState::Failed);
+    let summary = bench.until_ended();
+    assert_eq!(
+        (summary.state, &*summary.text()),
+        (MessageState::Done, "Yes."),
+        "{:?}",
+        summary.error
+    );
+}
+
+#[test]
+fn a_panic_ends_all_answers_and_nothing_that_was_written_is_lost() {
+    let mut bench = Bench::new();
+    let (first, go) = bench.begin_first();
+    bench
+        .script
+        .answer([Step::Say("Six"), Step::Wait, Step::Panic]);
+    let second = bench.chat.send(None, "How heavy?", true).unwrap();
+    bench.until_delta();
+    drop(go);
+    bench.chat.stop(second.chat.id).unwrap();
+    for _ in 0..2 {
+        assert_eq!(bench.until_ended().state, MessageState::Failed);
+    }
+    for (view, text) in [(first, "first"), (second, "Six")] {
+        let shown = bench.chat.open_chat(view.chat.id).unwrap();
+        assert_eq!(shown.messages[1].text(), text);
+    }
+    bench.until_ready();
+    bench.ask(None, "Still there?");
 }
 
 #[test]

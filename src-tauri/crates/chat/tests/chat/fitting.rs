@@ -114,7 +114,6 @@ fn then_the_oldest_turns_go_and_the_answer_says_so() {
 #[test]
 fn a_message_that_does_not_fit_fails_with_the_numbers_and_is_kept() {
     let mut bench = bench();
-    bench.script.counter().set_opening(4);
     let chat = bench.ask(None, "Short.").chat.id;
     let long = words(90);
     let view = bench.chat.send(Some(chat), &long, true).unwrap();
@@ -129,7 +128,7 @@ fn a_message_that_does_not_fit_fails_with_the_numbers_and_is_kept() {
     let said = "This message is too long: 90 tokens, with room for 70.";
     assert!(error.message.starts_with(said), "{}", error.message);
     assert!(error.message.contains("open a larger model"));
-    assert_eq!(view.messages[0].text, long);
+    assert_eq!(view.messages[0].text(), long);
     assert_eq!(bench.script.turns().len(), 1, "the model was not asked");
 
     // A shorter edit is answered.
@@ -162,7 +161,7 @@ fn a_continued_answer_keeps_its_question() {
     );
     let turn = bench.script.last_turn();
     assert_eq!((turn.resume, turn.history.len()), (true, 2));
-    assert_eq!(ended.text, format!("{long} and so on"));
+    assert_eq!(ended.text(), format!("{long} and so on"));
 }
 
 #[test]
@@ -201,7 +200,7 @@ fn a_long_answer_goes_on_as_long_as_the_context_has_room() {
     let ended = bench.until_ended();
     assert_eq!((ended.state, ended.omitted), (MessageState::Limit, None));
     assert_eq!(bench.script.last_turn().history.len(), 4);
-    assert_eq!(ended.text.split_whitespace().count(), 81);
+    assert_eq!(ended.text().split_whitespace().count(), 81);
 
     // At 98 tokens another one fits, beside its turn and the one before.
     bench.script.answer(limited(2));
@@ -220,7 +219,7 @@ fn a_long_answer_goes_on_as_long_as_the_context_has_room() {
             thinking: 0
         })
     );
-    assert_eq!(ended.text.split_whitespace().count(), 85);
+    assert_eq!(ended.text().split_whitespace().count(), 85);
 
     // Now the answer and its question fill the context.
     let asked = bench.script.turns().len();
@@ -236,7 +235,7 @@ fn a_long_answer_goes_on_as_long_as_the_context_has_room() {
         "{}",
         error.message
     );
-    assert_eq!(full.text, ended.text, "it is kept");
+    assert_eq!(full.parts, ended.parts, "it is kept");
     assert_eq!(bench.script.turns().len(), asked);
 }
 

@@ -15,7 +15,7 @@ fn a_question_about_the_app_is_answered_without_the_model() {
     };
     assert_eq!(answer.guide.as_deref(), Some("delete-a-chat"));
     assert_eq!(answer.state, MessageState::Done);
-    assert!(answer.text.contains("**Delete**"), "{}", answer.text);
+    assert!(answer.text().contains("**Delete**"), "{}", answer.text());
     assert!(answer.stats.is_none());
     assert!(bench.script.turns().is_empty());
 
@@ -26,7 +26,7 @@ fn a_question_about_the_app_is_answered_without_the_model() {
     assert_eq!(bench.chat.search("bin 30 days").unwrap().chats.len(), 1);
     let view = bench.ask(Some(chat), "And how heavy is a wren?");
     assert_eq!(view.messages[3].guide, None);
-    assert_eq!(bench.script.last_turn().history[1].text, answer.text);
+    assert_eq!(bench.script.last_turn().history[1].text, answer.text());
 }
 
 #[test]
@@ -40,7 +40,7 @@ fn regenerating_has_the_model_answer() {
     bench.until_ended();
     let view = bench.chat.open_chat(view.chat.id).unwrap();
     assert_eq!(view.messages[1].guide, None);
-    assert_eq!(view.messages[1].text, "Yes.");
+    assert_eq!(view.messages[1].text(), "Yes.");
     assert_eq!(view.messages[1].siblings.len(), 2);
 }
 

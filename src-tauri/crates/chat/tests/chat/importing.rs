@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use chat::{ChatEvent, Failure, RunningImport};
 use serde_json::value::RawValue;
-use store::{ChosenPreset, FolderRecord, PresetRecord, Store, WholeChat, faults};
+use store::{ChosenPreset, FolderRecord, Parts, PresetRecord, Store, WholeChat, faults};
 
 use crate::scripted::{Bench, Script, TIMING, TODAY};
 
@@ -32,7 +32,7 @@ pub fn add(store: &Store, chat: chat::ChatId, text: &str) {
         parent,
         role: chat::Role::User,
         state: chat::MessageState::Done,
-        text,
+        parts: Parts::of_text(text),
         thinks: false,
         created_at: 100,
     };

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use store::WholeChat;
+use store::{Parts, WholeChat};
 
 use crate::importing::{chat_titled, chats, import, titles};
 use crate::scripted::Bench;
@@ -24,7 +24,7 @@ fn what_is_here_already_is_left_out_and_what_went_on_is_added() {
     let mut message = more[0].messages[0].clone();
     message.id = 2;
     message.parent = Some(1);
-    message.text = "Later".into();
+    message.parts = Parts::of_text("Later");
     more[0].messages.push(message);
     more[0].chat.leaf = Some(2);
     for known in [2, 3] {
@@ -52,7 +52,7 @@ fn gone_on(mut chats: Vec<WholeChat>, text: &str) -> Vec<WholeChat> {
     chat.messages.push(store::MessageRecord {
         id: last.id + 1,
         parent: Some(last.id),
-        text: text.into(),
+        parts: Parts::of_text(text),
         ..last
     });
     chat.chat.leaf = Some(last.id + 1);
@@ -131,7 +131,7 @@ fn summed_up() -> Vec<WholeChat> {
         let message = store::MessageRecord {
             id,
             parent: Some(1),
-            text: text.into(),
+            parts: Parts::of_text(text),
             ..of.messages[0].clone()
         };
         of.messages.push(message);
@@ -156,7 +156,12 @@ fn summed_up_message(bench: &Bench, title: &str) -> Option<String> {
     let place = summary.messages[0].prompt_leaf.clone()?;
     let of = records.iter().find(|it| it.chat.uid == place.chat).unwrap();
     assert_eq!(summary.chat.continues.as_ref(), Some(&of.chat.uid));
-    Some(of.messages[place.message as usize - 1].text.clone())
+    Some(
+        of.messages[place.message as usize - 1]
+            .parts
+            .text()
+            .into_owned(),
+    )
 }
 
 #[test]
@@ -170,7 +175,11 @@ fn a_summary_that_is_imported_again_is_of_the_chat_that_came_with_it() {
     assert_eq!(summed_up_message(&bench, &summary), second);
     // The chat is here in another state: this one is added beside it.
     let view = bench.chat.open_chat(chat_titled(&bench, &of)).unwrap();
-    let message = view.messages.iter().find(|it| it.text == "second").unwrap();
+    let message = view
+        .messages
+        .iter()
+        .find(|it| it.text() == "second")
+        .unwrap();
     bench.chat.delete_message(message.id).unwrap();
     bench.chat.delete([chat_titled(&bench, &summary)]).unwrap();
     let counts = import(&bench, both.clone()).unwrap();
@@ -202,7 +211,7 @@ fn a_summary_that_is_imported_again_is_of_the_chat_that_came_with_it() {
     later[0].messages.remove(0);
     for (place, message) in (1..).zip(&mut later[0].messages) {
         (message.id, message.parent) = (place, None);
-        message.text += " edited";
+        message.parts.push_text(" edited");
     }
     later[0].chat.leaf = Some(1);
     later[1].chat.uid = "another".into();

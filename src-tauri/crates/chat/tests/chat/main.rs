@@ -27,6 +27,7 @@ mod presets;
 mod remembering;
 mod replaced;
 mod restoring;
+mod running;
 mod scripted;
 mod sending;
 mod settings;

@@ -64,7 +64,7 @@ fn ids_of_another_model_are_not_used_and_a_continued_answer_forgets_them() {
     bench.until(ready);
     bench.script.answer([Step::Say("grams.")]);
     bench.chat.continue_answer(answer).unwrap();
-    assert_eq!(bench.until_ended().text, "Six grams.");
+    assert_eq!(bench.until_ended().text(), "Six grams.");
     let turn = bench.script.last_turn();
     assert_eq!((turn.resume, turn.history[1].ids.as_deref()), (true, None));
     bench.ask(Some(chat), "Sure?");
@@ -143,7 +143,7 @@ fn an_answer_goes_on_with_its_thoughts_though_the_model_cannot_think() {
     bench.chat.continue_answer(answer).unwrap();
     let whole = bench.until_ended();
     assert_eq!(
-        (whole.text.as_str(), whole.thinking.as_deref()),
+        (&*whole.text(), whole.thinking().as_deref()),
         ("Six grams.", Some("Hm."))
     );
     let turn = bench.script.last_turn();

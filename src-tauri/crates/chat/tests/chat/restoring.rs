@@ -192,7 +192,10 @@ fn the_store_is_left_once_the_answer_is_written() {
     assert!(left.unwrap() && asked >= 2);
     let store = Store::open(&path).unwrap();
     let leaf = store.chats().get(chat).unwrap().leaf.unwrap();
-    assert_eq!(store.messages().get(leaf).unwrap().progress.text, "Well");
+    assert_eq!(
+        store.messages().get(leaf).unwrap().progress.parts.text(),
+        "Well"
+    );
 }
 
 #[test]

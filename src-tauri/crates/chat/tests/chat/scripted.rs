@@ -10,8 +10,8 @@ use chat::{
     PromptCounter,
 };
 use inference::{
-    Conversation, Event, Finished, GenerateParams, Part, Prompt, Role, Sampling, SamplingDefaults,
-    Signals, Stats, StopReason, ThinkingCut, Turn,
+    Conversation, Event, Finished, GenerateParams, ModelRequest, Prompt, RequestId, Role, Sampling,
+    SamplingDefaults, StopReason, Turn,
 };
 use jiff::civil::Date;
 
@@ -19,6 +19,7 @@ pub use crate::bench::Bench;
 use crate::beside::{Beside, BesideLog};
 pub use crate::clocks::{SteppingClock, TIMING, TODAY};
 use crate::counter::CounterLog;
+use crate::running::{Answering, Go, ScriptedRequest};
 pub use crate::shown::{last_row, open, texts};
 
 /// Timeout of events: longer than any test takes, and short enough to fail.
@@ -28,7 +29,7 @@ pub const EVENT_TIMEOUT: Duration = Duration::from_secs(10);
 pub const LONGEST_TOKEN: usize = 256;
 
 /// One step of a scripted answer.
-#[derive(Clone)]
+#[derive(Clone, Copy)]
 pub enum Step {
     Read(usize, usize),
     Think(&'static str),
@@ -96,7 +97,7 @@ struct Inner {
     crashed: Vec<ModelChoice>,
     slow_open: Option<Receiver<()>>,
     open_panics: bool,
-    go: Option<Receiver<()>>,
+    go: Option<Go>,
     context: usize,
     name: Option<String>,
     fingerprint: Option<String>,
@@ -142,10 +143,10 @@ impl Script {
     pub fn panic_at_open(&self) {
         self.0.lock().unwrap().open_panics = true;
     }
-    /// Makes `Step::Wait` continue each time the sender is used.
+    /// Makes one `Step::Wait` continue each time the sender is used.
     pub fn go(&self) -> Sender<()> {
         let (go, wait) = channel();
-        self.0.lock().unwrap().go = Some(wait);
+        self.0.lock().unwrap().go = Some(Arc::new(Mutex::new(wait)));
         go
     }
     /// Removes the thinking mode of the models.
@@ -194,7 +195,27 @@ impl Script {
     pub fn beside(&self) -> BesideLog {
         self.0.lock().unwrap().beside.clone()
     }
-    fn ends_with_question(&self, prompt: &Prompt) -> bool {
+    /// Begins the script of an answer.
+    pub fn begin(&self, prompt: &Prompt, params: &GenerateParams) -> Answering {
+        let mut inner = self.0.lock().unwrap();
+        let conversation = inner.prompted[prompt.ids[0] as usize].clone();
+        inner.turns.push(Asked::new(conversation, params));
+        inner.last_prompt = prompt.ids.len();
+        let steps = if inner.answers.is_empty() {
+            vec![Step::Say("Yes.")]
+        } else {
+            inner.answers.remove(0)
+        };
+        Answering::new(steps, inner.go.clone(), inner.stuck.take())
+    }
+    fn take_move(&self) -> bool {
+        std::mem::take(&mut self.0.lock().unwrap().moves)
+    }
+    /// Returns the title that the models give.
+    pub fn its_title(&self) -> Option<&'static str> {
+        self.0.lock().unwrap().title
+    }
+    pub fn ends_with_question(&self, prompt: &Prompt) -> bool {
         let conversation = &self.0.lock().unwrap().prompted[prompt.ids[0] as usize];
         let last = conversation.messages.last();
         last.is_some_and(|turn| turn.role == Role::User)
@@ -203,7 +224,7 @@ impl Script {
     pub fn counter(&self) -> CounterLog {
         self.0.lock().unwrap().counter.clone()
     }
-    fn last_words(&self, prompt: &Prompt) -> String {
+    pub fn last_words(&self, prompt: &Prompt) -> String {
         let conversation = &self.0.lock().unwrap().prompted[prompt.ids[0] as usize];
         let last = conversation.messages.last();
         last.map_or(String::new(), |turn| turn.text.clone())
@@ -221,6 +242,7 @@ impl Script {
 pub struct Scripted {
     script: Script,
     open: Option<ModelInfo>,
+    requests: Vec<ScriptedRequest>,
 }
 
 impl Scripted {
@@ -228,6 +250,7 @@ impl Scripted {
         Scripted {
             script: script.clone(),
             open: None,
+            requests: Vec::new(),
         }
     }
 }
@@ -237,10 +260,6 @@ impl Drop for Scripted {
         let slow = self.script.0.lock().unwrap().slow_drop.take();
         let _ = slow.as_ref().map(Receiver::recv);
     }
-}
-
-fn token(id: u32, piece: &str, part: Part) -> Event<'_> {
-    Event::Token { id, piece, part }
 }
 
 impl ModelHost for Scripted {
@@ -324,71 +343,51 @@ impl ModelHost for Scripted {
             },
         };
         self.open = Some(info.clone());
+        self.requests.clear();
         Ok(info)
     }
 
     fn close(&mut self) {
         self.script.0.lock().unwrap().closes += 1;
         self.open = None;
+        self.requests.clear();
     }
 
     fn info(&self) -> Option<&ModelInfo> {
         self.open.as_ref()
     }
 
-    fn resume(
-        &mut self,
-        chat: ChatId,
-        prompt: &Prompt,
-        cancel: &AtomicBool,
-        on_progress: &mut dyn FnMut(usize),
-    ) {
-        let words = self.script.last_words(prompt);
-        let beside = self.script.beside();
-        if beside.is_held() {
-            on_progress(1);
+    fn submit(&mut self, request: ModelRequest) -> Result<(), Failure> {
+        if let Some(open) = self.open.as_mut().filter(|_| self.script.take_move()) {
+            open.device.reason = "The GPU failed.".into();
         }
-        beside.push_held(Beside::Resume(chat, words), cancel);
+        self.requests.push(ScriptedRequest::new(request));
+        self.requests.sort_by_key(|it| it.request.priority);
+        Ok(())
     }
 
-    fn read_ahead(&mut self, chat: ChatId, prompt: &Prompt, cancel: &AtomicBool) {
-        let words = self.script.last_words(prompt);
-        let ahead = if self.script.ends_with_question(prompt) {
-            Beside::ReadAhead(chat, words)
-        } else {
-            Beside::ReadChat(chat, words)
-        };
-        self.script.beside().push_held(ahead, cancel);
-    }
-
-    fn generate_aside(
+    fn step(
         &mut self,
-        prompt: &Prompt,
-        params: &GenerateParams,
-        cancel: &AtomicBool,
-        on_event: &mut dyn FnMut(Event<'_>),
-    ) -> Result<Option<Finished>, Failure> {
-        let Some(title) = self.script.0.lock().unwrap().title else {
-            return Ok(None);
-        };
-        assert_eq!(params.thinking_budget, Some(0));
-        let question = self.script.last_words(prompt);
-        self.script
-            .beside()
-            .push_held(Beside::Aside(question), cancel);
-        let part = Part::Answer;
-        on_event(Event::Token {
-            id: 1,
-            piece: title,
-            part,
-        });
-        let reason = if cancel.load(Ordering::Relaxed) {
-            StopReason::Cancelled
-        } else {
-            StopReason::EndOfTurn
-        };
-        let stats = Stats::default();
-        Ok(Some(Finished { reason, stats }))
+        preempt: &AtomicBool,
+        on_event: &mut dyn FnMut(RequestId, Event<'_>),
+    ) -> Vec<(RequestId, Result<Finished, Failure>)> {
+        let is_answering = self
+            .requests
+            .iter()
+            .any(|it| it.request.priority.is_answer());
+        let running = if is_answering { self.requests.len() } else { 1 };
+        let mut ended = Vec::new();
+        for running in self.requests.iter_mut().take(running) {
+            if is_answering && !running.request.priority.is_answer() {
+                continue;
+            }
+            if let Some(end) = running.step(&self.script, preempt, on_event) {
+                ended.push((running.request.id, end));
+            }
+        }
+        self.requests
+            .retain(|it| !ended.iter().any(|(id, _)| *id == it.request.id));
+        ended
     }
 
     fn save_caches(&mut self) -> bool {
@@ -441,104 +440,5 @@ impl ModelHost for Scripted {
             .sum();
         let index = u32::try_from(index).unwrap();
         Ok(Prompt::of_ids(vec![index; 10 + said]))
-    }
-
-    fn generate(
-        &mut self,
-        prompt: &Prompt,
-        params: &GenerateParams,
-        Signals { cancel, answer_now }: Signals<'_>,
-        on_event: &mut dyn FnMut(Event<'_>),
-    ) -> Result<Finished, Failure> {
-        let (steps, go, stuck) = {
-            let mut inner = self.script.0.lock().unwrap();
-            let conversation = inner.prompted[prompt.ids[0] as usize].clone();
-            inner.turns.push(Asked::new(conversation, params));
-            inner.last_prompt = prompt.ids.len();
-            let steps = if inner.answers.is_empty() {
-                vec![Step::Say("Yes.")]
-            } else {
-                inner.answers.remove(0)
-            };
-            (steps, inner.go.take(), inner.stuck.take())
-        };
-        if std::mem::take(&mut self.script.0.lock().unwrap().moves)
-            && let Some(open) = &mut self.open
-        {
-            open.device.reason = "The GPU failed.".into();
-        }
-        let mut tokens = 0;
-        let mut thinking_cut = None;
-        let mut reason = StopReason::EndOfTurn;
-        for step in steps {
-            let heeds_cancel = !matches!(step, Step::LastWords(_) | Step::Panic);
-            if cancel.load(Ordering::Relaxed) && heeds_cancel {
-                reason = StopReason::Cancelled;
-                break;
-            }
-            let id = 100 + tokens;
-            match step {
-                Step::Read(done, total) => on_event(Event::Prefill {
-                    done,
-                    total,
-                    cached: 0,
-                }),
-                Step::Think(text) => on_event(token(id, text, Part::Thinking)),
-                Step::ThinkOn(text) => {
-                    on_event(token(id, text, Part::Thinking));
-                    while !answer_now.load(Ordering::Relaxed) && !cancel.load(Ordering::Relaxed) {
-                        std::thread::sleep(Duration::from_millis(1));
-                    }
-                    thinking_cut = Some(ThinkingCut::AnswerNow);
-                }
-                Step::Say(text) => on_event(token(id, text, Part::Answer)),
-                Step::Tag(id) => on_event(token(id, "<tag>", Part::Control)),
-                Step::LastWords(texts) => {
-                    for text in texts {
-                        tokens += 1;
-                        on_event(token(100 + tokens, text, Part::Answer));
-                    }
-                }
-                Step::Stuck => {
-                    let _ = stuck.as_ref().map(Receiver::recv);
-                }
-                Step::Sleep(ms) => std::thread::sleep(Duration::from_millis(ms)),
-                Step::Wait => {
-                    let pause = Duration::from_millis(1);
-                    while !cancel.load(Ordering::Relaxed) {
-                        match &go {
-                            Some(go) if go.recv_timeout(pause).is_ok() => break,
-                            Some(_) => {}
-                            None => std::thread::sleep(pause),
-                        }
-                    }
-                }
-                Step::Fail(cause) => return Err(Failure::new(FailureCode::Other, cause)),
-                Step::Panic => panic!("the kernel broke"),
-                Step::End(wanted) => {
-                    reason = wanted;
-                    break;
-                }
-            }
-            tokens += u32::from(matches!(
-                step,
-                Step::Think(_) | Step::ThinkOn(_) | Step::Say(_) | Step::Tag(_)
-            ));
-        }
-        // A cancel during the last step counts too.
-        if cancel.load(Ordering::Relaxed) {
-            reason = StopReason::Cancelled;
-        }
-        let stats = Stats {
-            prompt_tokens: 10,
-            tokens: tokens as usize,
-            thinking_cut,
-            first_token_ms: 1.0,
-            tokens_per_second: 10.0,
-            read_per_second: 100.0,
-            seed: params.sampling.seed.unwrap_or(7),
-            ..Stats::default()
-        };
-        Ok(Finished { reason, stats })
     }
 }

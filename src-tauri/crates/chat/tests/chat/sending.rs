@@ -31,12 +31,12 @@ fn a_message_makes_a_chat_and_is_answered() {
 
     let ended = bench.until_ended();
     assert_eq!(
-        (ended.text.as_str(), ended.state),
+        (&*ended.text(), ended.state),
         ("Six grams.", MessageState::Done)
     );
     assert_eq!(ended.id, answer.id);
     assert_eq!(ended.stats.as_ref().unwrap().figures.tokens, 2);
-    assert_eq!((ended.thinking, ended.thinking_ms), (None, None));
+    assert_eq!((ended.thinking(), ended.thinking_ms), (None, None));
 
     let snapshot = bench.chat.snapshot().unwrap();
     assert!(!snapshot.first_start);
@@ -110,7 +110,7 @@ fn deltas_are_gathered_and_numbered_without_a_gap() {
         match bench.until(|_| true).pop().unwrap() {
             ChatEvent::Delta {
                 seq,
-                text: more,
+                parts: more,
                 tokens,
                 tokens_per_second,
                 ..
@@ -119,20 +119,20 @@ fn deltas_are_gathered_and_numbered_without_a_gap() {
                 assert_eq!(seq, last + 1);
                 if seq == 1 {
                     assert_eq!(
-                        (more.as_str(), tokens),
+                        (&*more.text(), tokens),
                         ("word ", 1),
                         "the first goes at once"
                     );
                 }
                 last = seq;
-                text.push_str(&more);
+                text.push_str(&more.text());
             }
             ChatEvent::Ended { message, .. } => break message,
             _ => {}
         }
     };
     assert_eq!(text, "word ".repeat(60));
-    assert_eq!(ended.text, text);
+    assert_eq!(ended.text(), text);
     assert_eq!(ended.seq, last);
     assert!(
         rate > 1.0 && rate < 1000.0 / 3.0,
@@ -158,7 +158,7 @@ fn a_chat_opened_mid_answer_has_what_was_emitted() {
     bench.until_delta();
     let view = bench.chat.open_chat(chat).unwrap();
     assert_eq!(
-        (view.messages[1].text.as_str(), view.messages[1].seq),
+        (&*view.messages[1].text(), view.messages[1].seq),
         ("Six ", 1)
     );
     assert_eq!(view.messages[1].state, MessageState::Writing);
@@ -168,7 +168,7 @@ fn a_chat_opened_mid_answer_has_what_was_emitted() {
     go.send(()).unwrap();
     bench.until_ended();
     let view = bench.chat.open_chat(chat).unwrap();
-    assert_eq!(view.messages[1].text, "Six grams. Or five.");
+    assert_eq!(view.messages[1].text(), "Six grams. Or five.");
 }
 
 #[test]
@@ -186,9 +186,10 @@ fn an_answer_keeps_its_thinking_apart_with_its_time() {
     let begun = Instant::now();
     bench.chat.send(None, "How heavy?", true).unwrap();
     let ended = bench.until_ended();
-    assert_eq!(ended.thinking.as_deref(), Some("It is light."));
+    assert_eq!(ended.thinking().as_deref(), Some("It is light."));
     assert_eq!(
-        ended.text, "Six grams.",
+        ended.text(),
+        "Six grams.",
         "newlines before the text are not part of it"
     );
     let ms = Duration::from_millis(ended.thinking_ms.unwrap().into());
@@ -209,52 +210,37 @@ fn the_end_says_why() {
         bench.chat.send(None, "A story.", true).unwrap();
         let ended = bench.until_ended();
         assert_eq!(
-            (ended.state, ended.text.as_str()),
+            (ended.state, &*ended.text()),
             (MessageState::Limit, "Once upon")
         );
     }
 }
 
 #[test]
-fn a_chat_gives_one_answer_at_a_time_and_chats_wait_for_each_other() {
+fn a_chat_gives_one_answer_at_a_time_and_chats_do_not_wait_for_each_other() {
     let mut bench = Bench::new();
-    let go = bench.script.go();
-    bench.script.answer([Step::Say("first"), Step::Wait]);
-    bench.script.answer([Step::Say("second")]);
-    bench.script.answer([Step::Say("third")]);
-    let first = bench.chat.send(None, "One", true).unwrap();
-    bench.until_delta();
+    let (first, go) = bench.begin_first();
+    bench
+        .script
+        .answer([Step::Say("sec"), Step::Wait, Step::Say("ond")]);
     let second = bench.chat.send(None, "Two", true).unwrap();
+    assert_eq!(bench.until_delta(), "sec");
+    for view in [&first, &second] {
+        let refused = bench.chat.send(Some(view.chat.id), "Again", true);
+        assert_eq!(refused.unwrap_err().code, FailureCode::Other);
+    }
+    let chats = bench.chat.snapshot().unwrap().chats;
+    assert!(chats.iter().all(|chat| chat.writing));
+
+    bench.script.answer([Step::Say("third")]);
     let third = bench.chat.send(None, "Three", true).unwrap();
-
-    let refused = bench
-        .chat
-        .send(Some(first.chat.id), "Again", true)
-        .unwrap_err();
-    assert_eq!(refused.code, FailureCode::Other);
-    let refused = bench
-        .chat
-        .send(Some(second.chat.id), "Again", true)
-        .unwrap_err();
-    assert_eq!(
-        refused.code,
-        FailureCode::Other,
-        "one that waits counts as writing"
-    );
-    assert!(
-        bench
-            .chat
-            .snapshot()
-            .unwrap()
-            .chats
-            .iter()
-            .all(|chat| chat.writing)
-    );
-
-    go.send(()).unwrap();
-    assert_eq!(bench.until_ended().id, first.messages[1].id);
-    assert_eq!(bench.until_ended().text, "second");
     assert_eq!(bench.until_ended().id, third.messages[1].id);
+    for _ in 0..2 {
+        go.send(()).unwrap();
+    }
+    let mut ended = [bench.until_ended().text(), bench.until_ended().text()];
+    ended.sort();
+    assert_eq!(ended, ["first", "second"]);
     let view = bench.chat.open_chat(first.chat.id).unwrap();
     assert_eq!(
         texts(&view),
@@ -287,7 +273,7 @@ fn a_view_has_exactly_what_its_number_says() {
             steps.push(Step::Tag(2));
         }
         for _ in 0..60 {
-            steps.extend([say.clone(), Step::Sleep(3)]);
+            steps.extend([say, Step::Sleep(3)]);
         }
     }
     bench.script.answer(steps);
@@ -302,23 +288,18 @@ fn a_view_has_exactly_what_its_number_says() {
         }
         // Deltas from before the view was made are still on their way.
         while last < shown.seq {
-            let Some(ChatEvent::Delta {
-                seq,
-                thinking: thought,
-                text: said,
-                ..
-            }) = bench
+            let Some(ChatEvent::Delta { seq, parts, .. }) = bench
                 .until(|event| matches!(event, ChatEvent::Delta { .. }))
                 .pop()
             else {
                 panic!("no delta")
             };
             last = seq;
-            thinking += &thought;
-            text += &said;
+            thinking += &parts.thinking().unwrap_or_default();
+            text += &parts.text();
         }
-        let shown_thinking = shown.thinking.as_deref().unwrap_or_default();
-        assert_eq!((shown_thinking, shown.text.as_str()), (&*thinking, &*text));
+        let shown_thinking = shown.thinking().unwrap_or_default();
+        assert_eq!((&*shown_thinking, &*shown.text()), (&*thinking, &*text));
         views += usize::from(shown.seq > 0);
         std::thread::sleep(Duration::from_millis(1));
     }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use chat::{ChatView, ModelInfo, ModelView};
+use chat::{ChatView, Message, ModelInfo, ModelView};
 use store::{MessageRow, Store};
 
 /// Returns the open model.
@@ -18,9 +18,6 @@ pub fn last_row(path: &Path) -> MessageRow {
 }
 
 /// Returns the texts of a view.
-pub fn texts(view: &ChatView) -> Vec<&str> {
-    view.messages
-        .iter()
-        .map(|message| message.text.as_str())
-        .collect()
+pub fn texts(view: &ChatView) -> Vec<String> {
+    view.messages.iter().map(Message::text).collect()
 }

@@ -17,7 +17,7 @@ fn the_answer_begins_at_once_when_it_is_asked_for() {
     bench.chat.answer_now(view.chat.id).unwrap();
     let ended = bench.until_ended();
     assert_eq!(
-        (ended.thinking.as_deref(), ended.text.as_str()),
+        (ended.thinking().as_deref(), &*ended.text()),
         (Some("Hm"), "Six.")
     );
     assert_eq!(ended.state, MessageState::Done);
@@ -87,7 +87,7 @@ fn a_complete_answer_goes_on_and_undoing_gives_it_back_what_it_had() {
     bench.script.answer([Step::Say(" Or five.")]);
     bench.chat.continue_answer(answer).unwrap();
     let longer = bench.until_ended();
-    assert_eq!(longer.text, "Six. Or five.");
+    assert_eq!(longer.text(), "Six. Or five.");
     let turn = bench.script.last_turn();
     assert!(turn.resume && turn.goes_on);
 

@@ -1,6 +1,6 @@
 //! Stop, at every stage of the answer, and continuing afterwards.
 
-use chat::{ChatEvent, FailureCode, MessageState, Stage};
+use chat::{ChatEvent, FailureCode, MessageState, ModelChoice, Stage};
 use inference::StopReason;
 
 use crate::scripted::{Bench, Step};
@@ -16,11 +16,11 @@ fn a_stopped_answer_keeps_what_it_has_and_goes_on_in_the_same_message() {
         Step::Wait,
     ]);
     let view = bench.chat.send(None, "How heavy?", true).unwrap();
-    bench.until(|event| matches!(event, ChatEvent::Delta { text, .. } if text == "Six "));
+    bench.until(|event| matches!(event, ChatEvent::Delta { parts, .. } if parts.text() == "Six "));
     bench.chat.stop(view.chat.id).unwrap();
     let ended = bench.until_ended();
     assert_eq!(
-        (ended.state, ended.text.as_str()),
+        (ended.state, &*ended.text()),
         (MessageState::Stopped, "Six ")
     );
 
@@ -31,10 +31,10 @@ fn a_stopped_answer_keeps_what_it_has_and_goes_on_in_the_same_message() {
     let whole = bench.until_ended();
     assert_eq!(whole.id, ended.id);
     assert_eq!(
-        (whole.state, whole.text.as_str()),
+        (whole.state, &*whole.text()),
         (MessageState::Done, "Six grams.")
     );
-    assert_eq!(whole.thinking.as_deref(), Some("Hm."));
+    assert_eq!(whole.thinking().as_deref(), Some("Hm."));
     assert_eq!(whole.seq, 1, "deltas are numbered from 1 again");
 
     let turn = bench.script.last_turn();
@@ -82,14 +82,11 @@ fn stop_works_while_the_prompt_is_read() {
     });
     bench.chat.stop(view.chat.id).unwrap();
     let ended = bench.until_ended();
-    assert_eq!(
-        (ended.state, ended.text.as_str()),
-        (MessageState::Stopped, "")
-    );
+    assert_eq!((ended.state, &*ended.text()), (MessageState::Stopped, ""));
 
     bench.script.answer([Step::Say("Now.")]);
     bench.chat.continue_answer(ended.id).unwrap();
-    assert_eq!(bench.until_ended().text, "Now.");
+    assert_eq!(bench.until_ended().text(), "Now.");
     let turn = bench.script.last_turn();
     assert!(!turn.resume, "there was nothing to go on with");
     assert_eq!(turn.history.len(), 1);
@@ -99,6 +96,8 @@ fn stop_works_while_the_prompt_is_read() {
 fn stop_works_while_the_answer_waits() {
     let mut bench = Bench::new();
     let (_, go) = bench.begin_first();
+    // Later answers wait for the model.
+    bench.chat.open_model(ModelChoice::BundledModel).unwrap();
     let waiting = bench.chat.send(None, "Two", true).unwrap();
     bench.until(|event| {
         matches!(
@@ -116,7 +115,7 @@ fn stop_works_while_the_answer_waits() {
         (waiting.messages[1].id, MessageState::Stopped)
     );
     go.send(()).unwrap();
-    assert_eq!(bench.until_ended().text, "first");
+    assert_eq!(bench.until_ended().text(), "first");
     assert_eq!(
         bench.script.turns().len(),
         1,
@@ -159,7 +158,7 @@ fn stopping_one_chat_leaves_another_alone() {
     go.send(()).unwrap();
     let ended = bench.until_ended();
     assert_eq!(
-        (ended.state, ended.text.as_str()),
+        (ended.state, &*ended.text()),
         (MessageState::Done, "first and last")
     );
 }
@@ -174,7 +173,7 @@ fn an_answer_at_its_limit_goes_on() {
     let answer = bench.until_ended();
     bench.script.answer([Step::Say("upon")]);
     bench.chat.continue_answer(answer.id).unwrap();
-    assert_eq!(bench.until_ended().text, "Once upon");
+    assert_eq!(bench.until_ended().text(), "Once upon");
 }
 
 #[test]
@@ -208,7 +207,7 @@ fn time_of_thinking_adds_up_over_a_stop() {
         Some("One. "),
         "it goes on after the blank"
     );
-    assert_eq!(whole.thinking.as_deref(), Some("One. Two."));
+    assert_eq!(whole.thinking().as_deref(), Some("One. Two."));
 }
 
 #[test]
@@ -226,48 +225,56 @@ fn blanks_at_the_end_of_thinking_go_once_it_has_ended() {
         let last = Step::End(StopReason::MaxTokens);
         bench.script.answer([steps, &[last][..]].concat());
         bench.chat.send(None, "How heavy?", true).unwrap();
-        assert_eq!(bench.until_ended().thinking.as_deref(), Some(expected));
+        assert_eq!(bench.until_ended().thinking().as_deref(), Some(expected));
     }
     // A turn that ends in its thinking has nothing to continue.
     bench.script.answer(thinking);
     bench.chat.send(None, "How heavy?", true).unwrap();
-    assert_eq!(bench.until_ended().thinking.as_deref(), Some("Hm."));
+    assert_eq!(bench.until_ended().thinking().as_deref(), Some("Hm."));
     // Thinking that begins again after its tag can be continued.
     let again = [&closed[..], &[Step::Think("More ")][..]].concat();
     let last = Step::End(StopReason::MaxTokens);
     bench.script.answer([&again[..], &[last][..]].concat());
     bench.chat.send(None, "How heavy?", true).unwrap();
     let ended = bench.until_ended();
-    assert_eq!(ended.thinking.as_deref(), Some("Hm.\n\nMore "));
+    assert_eq!(ended.thinking().as_deref(), Some("Hm.\n\nMore "));
     // Blanks are no thinking.
     bench
         .script
         .answer([Step::Think(" \n"), Step::End(StopReason::MaxTokens)]);
     bench.chat.send(None, "How heavy?", true).unwrap();
-    assert_eq!(bench.until_ended().thinking, None);
+    assert_eq!(bench.until_ended().thinking(), None);
 }
 
 #[test]
-fn stopping_one_answer_that_waits_leaves_the_others_waiting() {
+fn stopping_one_answer_leaves_the_others() {
     let mut bench = Bench::new();
-    let (_, go) = bench.begin_first();
+    let (first, go) = bench.begin_first();
+    bench.script.answer([Step::Say("second"), Step::Wait]);
     let second = bench.chat.send(None, "Two", true).unwrap();
-    let third = bench.chat.send(None, "Three", true).unwrap();
-    bench.chat.stop(second.chat.id).unwrap();
-    assert_eq!(bench.until_ended().id, second.messages[1].id);
+    bench.until_delta();
+    bench.chat.open_model(ModelChoice::BundledModel).unwrap();
+    let [third, fourth] = ["Three", "Four"].map(|text| bench.chat.send(None, text, true).unwrap());
+    // One that is written, and one that waits for the model.
+    for stopped in [&second, &third] {
+        bench.chat.stop(stopped.chat.id).unwrap();
+        let ended = bench.until_ended();
+        let expected = (stopped.messages[1].id, MessageState::Stopped);
+        assert_eq!((ended.id, ended.state), expected);
+    }
     go.send(()).unwrap();
-    assert_eq!(bench.until_ended().text, "first");
-    let ended = bench.until_ended();
-    assert_eq!(
-        (ended.id, ended.state),
-        (third.messages[1].id, MessageState::Done)
-    );
+    for whole in [&first, &fourth] {
+        let ended = bench.until_ended();
+        let expected = (whole.messages[1].id, MessageState::Done);
+        assert_eq!((ended.id, ended.state), expected);
+    }
 }
 
 #[test]
 fn an_answer_that_is_written_or_waits_is_not_continued() {
     let mut bench = Bench::new();
     let (first, _go) = bench.begin_first();
+    bench.chat.open_model(ModelChoice::BundledModel).unwrap();
     let second = bench.chat.send(None, "Two", true).unwrap();
     for view in [&first, &second] {
         assert_eq!(view.messages[1].state, MessageState::Writing);
@@ -277,6 +284,6 @@ fn an_answer_that_is_written_or_waits_is_not_continued() {
         assert_eq!(shown.messages[1].state, MessageState::Writing);
     }
     bench.chat.stop(first.chat.id).unwrap();
-    assert_eq!(bench.until_ended().text, "first");
-    assert_eq!(bench.until_ended().text, "Yes.");
+    assert_eq!(bench.until_ended().text(), "first");
+    assert_eq!(bench.until_ended().text(), "Yes.");
 }

@@ -31,12 +31,15 @@ fn the_summary_is_written_from_the_other_chat_and_read_alone_from_then_on() {
         panic!("{view:?}");
     };
     assert!(
-        question.text.contains("“How heavy is a goldcrest?”"),
+        question.text().contains("“How heavy is a goldcrest?”"),
         "{}",
-        question.text
+        question.text()
     );
-    assert_eq!(summary.text, "A bird of six grams.");
-    assert_eq!((summary.thinks, summary.thinking.as_deref()), (false, None));
+    assert_eq!(summary.text(), "A bird of six grams.");
+    assert_eq!(
+        (summary.thinks, summary.thinking().as_deref()),
+        (false, None)
+    );
 
     let asked = bench.script.last_turn();
     let texts: Vec<_> = asked
@@ -49,7 +52,7 @@ fn the_summary_is_written_from_the_other_chat_and_read_alone_from_then_on() {
         [
             "How heavy is a goldcrest?",
             "Six grams.",
-            &question.text,
+            &question.text(),
             ""
         ]
     );
@@ -140,7 +143,7 @@ fn a_summary_that_was_stopped_or_failed_is_written_again_from_the_chat() {
     assert_eq!(summary.state, MessageState::Limit);
     bench.script.answer([Step::Say(" of six grams.")]);
     bench.chat.continue_answer(summary.id).unwrap();
-    assert_eq!(bench.until_ended().text, "A bird of six grams.");
+    assert_eq!(bench.until_ended().text(), "A bird of six grams.");
     let asked = bench.script.last_turn();
     assert!(asked.resume);
     assert_eq!(asked.history[0].text, "How heavy?");
@@ -230,7 +233,7 @@ fn while_it_is_written_the_context_has_the_other_chat() {
     let go = bench.script.go();
     bench.script.answer([Step::Say("first"), Step::Wait]);
     let view = bench.chat.start_summary(of).unwrap();
-    let question = view.messages[0].text.split_whitespace().count();
+    let question = view.messages[0].text().split_whitespace().count();
     bench.until_delta();
     let chat = view.chat.id;
     let count = |bench: &Bench| {

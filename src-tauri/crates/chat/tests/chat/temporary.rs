@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use chat::{Chat, ChatEvent, ChatId, MessageId, MessageState, QueuedMessage};
 use inference::Role;
-use store::{NewMessage, Store, faults};
+use store::{NewMessage, Parts, Store, faults};
 
 use crate::bench::Bench;
 use crate::beside::Beside;
@@ -207,7 +207,7 @@ fn keeping_that_a_crash_ends_leaves_nothing_on_the_disk() {
             parent: None,
             role: Role::User,
             state: MessageState::Done,
-            text,
+            parts: Parts::of_text(text),
             thinks: false,
             created_at: 1,
         };

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use chat::{ChatEvent, ChatId, FailureCode, MessageState, Role, Timing};
 use inference::StopReason;
-use store::{NewMessage, Store, StoreError, faults};
+use store::{NewMessage, Parts, Store, StoreError, faults};
 
 use crate::beside::Beside;
 use crate::bin::{DAY, TOMORROW, date_back};
@@ -51,7 +51,7 @@ fn an_answer_that_cannot_be_saved_is_stopped_and_saved_when_that_is_possible() {
     go.send(()).unwrap();
     let ended = bench.until_ended();
     assert_eq!(
-        (ended.state, ended.text.as_str()),
+        (ended.state, &*ended.text()),
         (MessageState::Failed, "Six grams")
     );
     let error = ended.error.clone().unwrap();
@@ -61,7 +61,7 @@ fn an_answer_that_cannot_be_saved_is_stopped_and_saved_when_that_is_possible() {
     let view = bench.chat.open_chat(chat).unwrap();
     assert!(!view.chat.writing);
     assert_eq!(
-        (view.messages[1].state, view.messages[1].text.as_str()),
+        (view.messages[1].state, &*view.messages[1].text()),
         (MessageState::Failed, "Six grams"),
         "nothing of it is gone"
     );
@@ -77,7 +77,7 @@ fn an_answer_that_cannot_be_saved_is_stopped_and_saved_when_that_is_possible() {
     faults::allow_writes(&path).unwrap();
     let saved = bench.until_ended();
     assert_eq!(
-        (saved.id, saved.state, saved.text.as_str()),
+        (saved.id, saved.state, &*saved.text()),
         (ended.id, MessageState::Failed, "Six grams")
     );
     assert_eq!(found(&bench, "grams"), 1);
@@ -112,10 +112,10 @@ fn an_answer_that_fills_the_disk_is_whole_once_there_is_room() {
         "{}",
         error.message
     );
-    assert_eq!(ended.text, long);
+    assert_eq!(ended.parts.text(), long);
     assert_eq!(ended.stats.unwrap().figures.tokens, 1);
     assert_eq!(
-        bench.chat.open_chat(chat).unwrap().messages[1].text,
+        bench.chat.open_chat(chat).unwrap().messages[1].text(),
         long,
         "it can be read meanwhile"
     );
@@ -132,7 +132,7 @@ fn an_answer_that_fills_the_disk_is_whole_once_there_is_room() {
     bench.chat.shutdown();
     let row = last_row(&path);
     assert_eq!(
-        (row.state, row.progress.text.as_str()),
+        (row.state, &*row.progress.parts.text()),
         (MessageState::Done, long)
     );
 }
@@ -155,7 +155,7 @@ fn an_end_that_was_not_saved_is_saved_when_the_app_closes() {
 
     let row = last_row(&path);
     assert_eq!(
-        (row.state, row.progress.text.as_str(), row.error),
+        (row.state, &*row.progress.parts.text(), row.error),
         (MessageState::Done, "Six grams.", None)
     );
 }
@@ -185,7 +185,7 @@ fn what_is_saved_by_the_next_request_need_not_wait() {
         MessageState::Limit,
         "as it ended"
     );
-    assert_eq!(bench.until_ended().text, "Once upon");
+    assert_eq!(bench.until_ended().text(), "Once upon");
 }
 
 #[test]
@@ -200,7 +200,7 @@ fn an_answer_that_nobody_writes_is_shown_as_interrupted() {
             parent: Some(view.messages[0].id),
             role: Role::Assistant,
             state: MessageState::Writing,
-            text: "Six ",
+            parts: Parts::of_text("Six "),
             thinks: false,
             created_at: 0,
         })
@@ -213,7 +213,7 @@ fn an_answer_that_nobody_writes_is_shown_as_interrupted() {
     bench.script.answer([Step::Say("grams.")]);
     let view = bench.chat.continue_answer(stranded).unwrap();
     assert_eq!(view.messages[0].state, MessageState::Writing);
-    assert_eq!(bench.until_ended().text, "Six grams.");
+    assert_eq!(bench.until_ended().text(), "Six grams.");
 }
 
 #[test]
@@ -228,7 +228,7 @@ fn an_answer_that_a_crash_left_is_marked_once_that_is_possible() {
         parent: Some(asked),
         role: Role::Assistant,
         state: MessageState::Writing,
-        text: "Six grams",
+        parts: Parts::of_text("Six grams"),
         thinks: false,
         created_at: 0,
     };
@@ -239,7 +239,7 @@ fn an_answer_that_a_crash_left_is_marked_once_that_is_possible() {
     let mut bench = Bench::on_file(&path, &Script::default());
     let shown = bench.chat.open_chat(chat).unwrap().messages.remove(1);
     assert_eq!(
-        (shown.id, shown.state, shown.text.as_str()),
+        (shown.id, shown.state, &*shown.text()),
         (left, MessageState::Failed, "Six grams")
     );
     let error = shown.error.unwrap();
@@ -379,7 +379,7 @@ fn a_chat_that_cannot_be_deleted_goes_on_with_its_answer() {
     go.send(()).unwrap();
     let ended = bench.until_ended();
     assert_eq!(
-        (ended.state, ended.text.as_str()),
+        (ended.state, &*ended.text()),
         (MessageState::Done, "Six grams.")
     );
 }
@@ -445,21 +445,23 @@ fn all_ends_are_saved_once_that_is_possible() {
         .map(|text| bench.ask(None, text).chat.id)
         .into();
     let go = bench.script.go();
-    bench.script.answer([Step::Wait, Step::Say("Six.")]);
-    bench.script.answer([Step::Say("Seven.")]);
-    bench.script.answer([Step::Say("Eight.")]);
+    for text in ["Six.", "Seven.", "Eight."] {
+        bench.script.answer([Step::Wait, Step::Say(text)]);
+    }
     for chat in &chats {
         bench.chat.send(Some(*chat), "And?", true).unwrap();
     }
     faults::refuse_writes(&path, &["message"]).unwrap();
-    go.send(()).unwrap();
+    for _ in &chats {
+        go.send(()).unwrap();
+    }
     for _ in &chats {
         assert_eq!(bench.until_ended().state, MessageState::Failed);
     }
     // Meanwhile it is retried several times.
     std::thread::sleep(10 * TIMING.retry_after);
     faults::allow_writes(&path).unwrap();
-    let mut saved: Vec<_> = chats.iter().map(|_| bench.until_ended().text).collect();
+    let mut saved: Vec<_> = chats.iter().map(|_| bench.until_ended().text()).collect();
     saved.sort();
     assert_eq!(saved, ["Eight.", "Seven.", "Six."]);
     for chat in chats {

@@ -5,7 +5,7 @@ use chat::{
     LengthWish, Message, MessageId, MessageState, ModelStatus, ModelView, Omitted, ReadFrom, Role,
     Settings, Stage, UnopenedModel,
 };
-use inference::{Stats, ThinkingCut};
+use inference::{Parts, Stats, ThinkingCut};
 use serde_json::{Value, json};
 
 /// Serialises a value as for the channel, where a float has the digits of its own precision.
@@ -57,6 +57,7 @@ fn a_message_has_a_value_for_every_field() {
             thinking_tokens: 7,
             thinking_cut: Some(ThinkingCut::AnswerNow),
             repeated: false,
+            shared: false,
             first_token_ms: 1235.5,
             tokens_per_second: 16.25,
             read_per_second: 84.5,
@@ -71,8 +72,7 @@ fn a_message_has_a_value_for_every_field() {
         id: MessageId(7),
         parent: Some(MessageId(6)),
         role: Role::Assistant,
-        text: "Yes.".into(),
-        thinking: Some("Hm.".into()),
+        parts: Parts::of_answer(Some("Hm.".into()), "Yes."),
         thinking_ms: Some(1250),
         thinks: true,
         length: Some(LengthWish::Shorter),
@@ -97,8 +97,7 @@ fn a_message_has_a_value_for_every_field() {
         "id": 7,
         "parent": 6,
         "role": "assistant",
-        "text": "Yes.",
-        "thinking": "Hm.",
+        "parts": [{ "kind": "thinking", "text": "Hm." }, { "kind": "text", "text": "Yes." }],
         "thinkingMs": 1250,
         "thinks": true,
         "length": "shorter",
@@ -106,6 +105,7 @@ fn a_message_has_a_value_for_every_field() {
         "state": "failed",
         "stats": {
             "promptTokens": 101, "cachedTokens": 40, "tokens": 23, "thinkingTokens": 7, "thinkingCut": "answer-now", "repeated": false,
+            "shared": false,
             "firstTokenMs": 1235.5,
             "tokensPerSecond": 16.25, "readPerSecond": 84.5, "draftedTokens": 6, "acceptedTokens": 5, "seed": 77,
             "model": "Mine", "device": "CPU",
@@ -161,13 +161,13 @@ fn every_event_has_a_type_of_its_own() {
                 chat,
                 message,
                 seq: 2,
-                thinking: "Hm.".into(),
-                text: "Yes.".into(),
+                parts: Parts::of_answer(Some("Hm.".into()), "Yes."),
                 tokens: 31,
                 tokens_per_second: 12.3,
             },
             json!({
-                "type": "delta", "chat": 4, "message": 7, "seq": 2, "thinking": "Hm.", "text": "Yes.", "tokens": 31,
+                "type": "delta", "chat": 4, "message": 7, "seq": 2, "tokens": 31,
+                "parts": [{ "kind": "thinking", "text": "Hm." }, { "kind": "text", "text": "Yes." }],
                 "tokensPerSecond": 12.3,
             }),
         ),

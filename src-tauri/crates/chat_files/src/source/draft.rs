@@ -4,7 +4,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use jiff::tz::TimeZone;
 use sha2::{Digest, Sha256};
-use store::{ChatRecord, MessageRecord, MessageState, Role, WholeChat};
+use store::{ChatRecord, MessageRecord, MessageState, Parts, Role, WholeChat};
 
 use super::Source;
 use crate::dates::iso_day;
@@ -152,8 +152,8 @@ impl ChatDraft {
             state: said.state.unwrap_or(MessageState::Done),
             thinks: thinking.is_some(),
             thinking_ms: said.thinking_ms.filter(|_| thinking.is_some()),
-            thinking,
-            ..MessageRecord::new(id, role, text, said.at.unwrap_or(0))
+            parts: Parts::of_answer(thinking, text),
+            ..MessageRecord::new(id, role, String::new(), said.at.unwrap_or(0))
         });
         id
     }
@@ -225,7 +225,7 @@ impl ChatDraft {
         let mut digest = Sha256::new();
         for message in &self.messages {
             digest.update(format!("{:?} {:?}", message.parent, message.role));
-            digest.update(&message.text);
+            digest.update(message.parts.text().as_bytes());
         }
         let digest: [u8; 32] = digest.finalize().into();
         digest[..8]

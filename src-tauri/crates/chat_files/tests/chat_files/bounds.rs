@@ -116,7 +116,10 @@ fn a_long_chain_of_answers_is_one_answer() {
     }
     let found = read_text("c.json", json!([{ "mapping": mapping }]).to_string()).unwrap();
     assert_eq!(found.chats[0].messages.len(), 1);
-    assert_eq!(found.chats[0].messages[0].text.len(), 3 * 50_000 - 2);
+    assert_eq!(
+        found.chats[0].messages[0].parts.text().len(),
+        3 * 50_000 - 2
+    );
 }
 
 #[test]

@@ -195,10 +195,11 @@ fn titles_and_texts_without_end_are_cut() {
     let whole = &found.chats[0];
     assert_eq!(whole.chat.title.chars().count(), 200);
     assert!(whole.chat.title.ends_with('…'));
-    assert!(whole.messages[0].text.len() < 4_000_100);
+    assert!(whole.messages[0].parts.text().len() < 4_000_100);
     assert!(
         whole.messages[0]
-            .text
+            .parts
+            .text()
             .ends_with("too long to be imported.]")
     );
     let line = format!(

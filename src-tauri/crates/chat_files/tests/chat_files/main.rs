@@ -85,12 +85,13 @@ fn outline(whole: &WholeChat) -> Vec<String> {
         let parent = message
             .parent
             .map_or("-".to_owned(), |parent| parent.to_string());
-        let thinking = message.thinking.as_ref();
+        let thinking = message.parts.thinking();
         let thinking = thinking.map_or(String::new(), |thinking| format!("[{thinking}] "));
         let who = message.role.name();
         format!(
             "{star}{parent}>{} {who}: {thinking}{}",
-            message.id, message.text
+            message.id,
+            message.parts.text()
         )
     });
     lines.collect()

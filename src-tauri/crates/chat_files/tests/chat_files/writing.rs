@@ -7,7 +7,7 @@ use chat_files::{
     Document, DocumentKind, Format, Render, Target, WriteError, WriteOptions, Written, write,
 };
 use jiff::tz::TimeZone;
-use store::{ChatId, MessageState, NewMessage, Progress, Role, Store};
+use store::{ChatId, MessageState, NewMessage, Parts, Progress, Role, Store};
 
 use crate::read_text;
 
@@ -23,7 +23,7 @@ fn message(
         parent,
         role,
         state: MessageState::Done,
-        text,
+        parts: Parts::of_text(text),
         thinks: role == Role::Assistant,
         created_at: 1_772_700_000,
     };
@@ -47,11 +47,14 @@ fn filled() -> (Store, ChatId) {
     message(&store, chat, Some(asked), Role::Assistant, "Five.");
     let answer = message(&store, chat, Some(asked), Role::Assistant, "");
     let progress = Progress {
-        text: "# Weight\n\nSix **grams**, $m = 6$.\n\n```rust\nfn main() {}".into(),
-        thinking: Some("Is it heavy?\n```\nopen".into()),
+        parts: Parts::of_answer(
+            Some("Is it heavy?\n```\nopen".into()),
+            "# Weight\n\nSix **grams**, $m = 6$.\n\n```rust\nfn main() {}",
+        ),
         thinking_ms: Some(12_400),
         ..Progress::default()
     };
+    store.messages().reopen(answer).unwrap();
     store.messages().journal(answer, &progress).unwrap();
     store
         .messages()
@@ -264,11 +267,13 @@ fn no_direction_is_set_in_what_a_person_reads() {
     let asked = message(&store, chat, None, Role::User, DECEPTIVE);
     let answer = message(&store, chat, Some(asked), Role::Assistant, "");
     let progress = Progress {
-        text: "Yes.".into(),
-        thinking: Some(DECEPTIVE.into()),
+        parts: Parts::of_answer(Some(DECEPTIVE.into()), "Yes."),
         ..Progress::default()
     };
+    store.messages().reopen(answer).unwrap();
     store.messages().journal(answer, &progress).unwrap();
+    let done = MessageState::Done;
+    store.messages().end(answer, done, None, None).unwrap();
     for format in [Format::Markdown, Format::Html] {
         let text = written(&store, Some(&[chat]), format, true);
         assert!(text.matches("acod.exeb").count() > 2, "{text}");

@@ -2,6 +2,8 @@
 //!
 //! Widths: E embedding, F feed-forward, H heads × `head_dim`, K `kv_heads` × `head_dim`, V vocabulary; `m` new tokens.
 
+use std::ops::Range;
+
 use kernels::{Cpu, KvLayer, Matrix, reserve};
 
 use crate::model::error::DeviceError;
@@ -30,6 +32,22 @@ impl Activations {
         &self.values[..self.m * self.cols]
     }
 
+    /// Keeps these ranges of rows, in ascending order.
+    pub fn keep(&mut self, rows: &[Range<usize>]) {
+        let mut kept = 0;
+        for rows in rows {
+            let values = rows.start * self.cols..rows.end * self.cols;
+            self.values.copy_within(values, kept * self.cols);
+            kept += rows.len();
+        }
+        self.m = kept;
+    }
+
+    /// These rows.
+    fn rows(&self, rows: &Range<usize>) -> &[f32] {
+        &self.get()[rows.start * self.cols..rows.end * self.cols]
+    }
+
     /// The buffer as `m` rows, to be overwritten.
     fn resize(&mut self, m: usize) -> &mut [f32] {
         self.m = m;
@@ -52,10 +70,13 @@ pub struct CosSin {
 }
 
 impl CosSin {
-    /// Fills in the positions `first..first + m`.
-    pub fn fill(&mut self, rotation: &Rotation, first: usize, m: usize) {
+    /// Fills in runs of positions, each by its first position and its length.
+    pub fn fill(&mut self, rotation: &Rotation, runs: impl Iterator<Item = (usize, usize)>) {
         self.pairs = rotation.pairs();
-        rotation.fill(first, m, &mut self.cos_sin);
+        self.cos_sin.clear();
+        for (first, m) in runs {
+            rotation.append(first, m, &mut self.cos_sin);
+        }
     }
 }
 
@@ -63,10 +84,15 @@ impl CosSin {
 pub struct Operations(pub Cpu);
 
 impl Operations {
-    /// x `[m, E]` ← the rows `ids` of the table `[V, E]`.
-    pub fn embed(&self, table: &Matrix, ids: &[u32], x: &mut Activations) {
-        let x = x.resize(ids.len());
-        for (&id, row) in ids.iter().zip(x.chunks_exact_mut(table.cols())) {
+    /// x `[m, E]` ← the rows `ids` of the table `[V, E]`, run after run.
+    pub fn embed<'a>(
+        &self,
+        table: &Matrix,
+        ids: impl Iterator<Item = &'a [u32]> + Clone,
+        x: &mut Activations,
+    ) {
+        let x = x.resize(ids.clone().map(<[u32]>::len).sum());
+        for (&id, row) in ids.flatten().zip(x.chunks_exact_mut(table.cols())) {
             table.row(id as usize, row);
         }
     }
@@ -113,28 +139,28 @@ impl Operations {
             .rope(x.resize(m), heads, head_dim, rotary, &at.cos_sin, m);
     }
 
-    /// Appends k and v to the cache, then out `[m, H]` ← causal attention of q over all of it, `block` rows at a time.
-    /// The last bits depend on the keys and values that one call sees; this way several blocks in one pass give the
-    /// bits of single ones.
+    /// Appends these rows of k and v to a cache, then out `[m, H]` ← causal attention of the rows of q over all of it,
+    /// `block` rows at a time; other rows of out stay. The last bits depend on the keys and values that one call sees;
+    /// this way several blocks in one pass give the bits of single ones.
     ///
     /// # Errors
     /// Fails if out of memory.
     pub fn attention(
         &self,
-        q: &Activations,
-        k: &Activations,
-        v: &Activations,
+        [q, k, v]: [&Activations; 3],
+        rows: &Range<usize>,
         kv: &mut KvLayer,
         block: usize,
         out: &mut Activations,
     ) -> Result<(), DeviceError> {
-        kv.reserve(k.m)?;
+        kv.reserve(rows.len())?;
         let heads = q.cols / kv.head_dim();
-        let rows = q.get().chunks(block * q.cols);
-        let keys = k.get().chunks(block * k.cols);
-        let values = v.get().chunks(block * v.cols);
-        let out = out.resize(q.m).chunks_mut(block * q.cols);
-        for (((q_rows, k_rows), v_rows), out) in rows.zip(keys).zip(values).zip(out) {
+        let out = &mut out.resize(q.m)[rows.start * q.cols..rows.end * q.cols];
+        let queries = q.rows(rows).chunks(block * q.cols);
+        let keys = k.rows(rows).chunks(block * k.cols);
+        let values = v.rows(rows).chunks(block * v.cols);
+        let out = out.chunks_mut(block * q.cols);
+        for (((q_rows, k_rows), v_rows), out) in queries.zip(keys).zip(values).zip(out) {
             let (past, m) = (kv.len(), k_rows.len() / k.cols);
             kv.append(k_rows, v_rows, m);
             self.0.attention(q_rows, m, heads, kv, past, out)?;
@@ -166,12 +192,6 @@ impl Operations {
         y: &mut Activations,
     ) -> Result<(), DeviceError> {
         Ok(self.0.feed_forward(x.get(), x.m, w, y.resize(x.m))?)
-    }
-
-    /// y ← the rows of x from `first` on.
-    pub fn rows_from(&self, x: &Activations, first: usize, y: &mut Activations) {
-        y.resize(x.m - first)
-            .copy_from_slice(&x.get()[first * x.cols..]);
     }
 
     /// logits `[m, V]` ← x `[m, E]` · headᵀ.

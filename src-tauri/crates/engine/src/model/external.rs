@@ -3,7 +3,9 @@
 use std::sync::atomic::AtomicBool;
 
 use crate::model::error::DeviceError;
-use crate::model::evaluate::{Evaluate, Pass, Want, check_ids};
+use crate::model::evaluate::{
+    Cache, Evaluate, Pass, PassSlot, Want, cache_of, check_slots, one_by_one,
+};
 
 /// Computes the logits of one sequence for an [`Engine`](crate::Engine).
 pub trait LogitsSource: Send {
@@ -29,14 +31,30 @@ pub trait LogitsSource: Send {
 /// Tokens of a prompt per call of the source, between reports of progress.
 const CHUNK: usize = 32;
 
-/// [`Evaluate`] over a [`LogitsSource`]. The source cannot truncate its sequence: after a truncation the rest is replayed
-/// from the start.
+/// [`Evaluate`] over a [`LogitsSource`], which has one sequence and cannot truncate it: what is not a continuation is
+/// replayed from the start.
 pub struct ExternalModel {
     source: Box<dyn LogitsSource>,
     vocab: usize,
-    tokens: Vec<u32>,
-    /// Number of tokens in the source; `None` if its sequence is a different one.
-    held: Option<usize>,
+    /// Tokens in the source; `None` if its sequence is an unknown one.
+    held: Option<Vec<u32>>,
+}
+
+/// The tokens of a sequence, in place of a cache.
+pub struct Tokens(pub Vec<u32>);
+
+impl Cache for Tokens {
+    fn positions(&self) -> usize {
+        self.0.len()
+    }
+
+    fn truncate(&mut self, len: usize) {
+        self.0.truncate(len);
+    }
+
+    fn bytes(&self) -> usize {
+        0
+    }
 }
 
 impl ExternalModel {
@@ -45,8 +63,7 @@ impl ExternalModel {
         ExternalModel {
             source,
             vocab,
-            tokens: Vec::new(),
-            held: Some(0),
+            held: Some(Vec::new()),
         }
     }
 
@@ -72,37 +89,36 @@ impl ExternalModel {
                 self.vocab
             )));
         }
-        self.held = held.map(|held| held + ids.len());
+        self.held = held.map(|held| [&held, ids].concat());
         Ok(Pass::Complete)
     }
 
-    /// Brings the source in line with the sequence.
-    fn replay(&mut self, cancel: &AtomicBool) -> Result<Pass, DeviceError> {
-        if self.held.is_none() {
+    /// Brings the source in line with a sequence.
+    fn replay(&mut self, tokens: &[u32], cancel: &AtomicBool) -> Result<Pass, DeviceError> {
+        let held = self.held.as_deref();
+        if !held.is_some_and(|held| tokens.starts_with(held)) {
             self.source.reset().map_err(DeviceError::Failed)?;
-            self.held = Some(0);
+            self.held = Some(Vec::new());
         }
-        let rest = self.tokens[self.held.unwrap_or(0)..].to_vec();
-        if rest.is_empty() {
+        let held = self.held.as_ref().map_or(0, Vec::len);
+        if held == tokens.len() {
             return Ok(Pass::Complete);
         }
-        self.read(&rest, cancel, &mut Vec::new())
+        self.read(&tokens[held..], cancel, &mut Vec::new())
     }
-}
 
-impl Evaluate for ExternalModel {
     fn append(
         &mut self,
-        ids: &[u32],
-        want: Want,
+        slot: &mut PassSlot<'_>,
         cancel: &AtomicBool,
         logits: &mut Vec<f32>,
     ) -> Result<Pass, DeviceError> {
-        check_ids(ids, CHUNK, self.vocab)?;
-        if self.replay(cancel)? == Pass::Cancelled {
+        let Tokens(tokens) = cache_of(slot.cache)?;
+        let ids = slot.ids;
+        if self.replay(tokens, cancel)? == Pass::Cancelled {
             return Ok(Pass::Cancelled);
         }
-        if want == Want::All {
+        if slot.want == Want::All {
             let mut all = Vec::new();
             for id in ids {
                 if self.read(&[*id], cancel, logits)? == Pass::Cancelled {
@@ -114,21 +130,30 @@ impl Evaluate for ExternalModel {
         } else if self.read(ids, cancel, logits)? == Pass::Cancelled {
             return Ok(Pass::Cancelled);
         }
-        self.tokens.extend_from_slice(ids);
+        tokens.extend_from_slice(ids);
         Ok(Pass::Complete)
     }
+}
 
-    fn truncate(&mut self, len: usize) {
-        self.tokens.truncate(len);
-        self.held = self.held.filter(|&held| held <= len);
+impl Evaluate for ExternalModel {
+    fn new_cache(&mut self) -> Result<Box<dyn Cache>, DeviceError> {
+        Ok(Box::new(Tokens(Vec::new())))
+    }
+
+    fn forward(
+        &mut self,
+        slots: &mut [PassSlot<'_>],
+        cancel: &AtomicBool,
+        logits: &mut Vec<f32>,
+    ) -> Result<Pass, DeviceError> {
+        check_slots(slots, CHUNK, self.vocab)?;
+        one_by_one(slots, logits, |slot, logits| {
+            self.append(slot, cancel, logits)
+        })
     }
 
     fn chunk(&self) -> usize {
         CHUNK
-    }
-
-    fn kv_bytes(&self) -> usize {
-        0
     }
 }
 
@@ -180,27 +205,38 @@ mod tests {
         let logged = || std::mem::take(&mut *log.lock().expect("a log")).join(" ");
         let mut model = ExternalModel::new(Box::new(source), 8);
         let (never, mut logits) = (AtomicBool::new(false), Vec::new());
-        let pass = model.append(&[1, 2, 3], Want::Last, &never, &mut logits);
-        assert!(matches!(pass, Ok(Pass::Complete)) && logits == [3.0; 8]);
-        let pass = model.append(&[4, 5], Want::All, &never, &mut logits);
-        assert!(matches!(pass, Ok(Pass::Complete)));
-        assert_eq!((logits.len(), logits[0], logits[8]), (16, 4.0, 5.0));
+        let mut cache = model.new_cache().expect("no device");
+        let mut append = |cache: &mut Box<dyn Cache>, ids: &[u32], want, cancel| {
+            let slot = PassSlot {
+                cache: &mut **cache,
+                ids,
+                want,
+            };
+            let pass = model.forward(&mut [slot], cancel, &mut logits);
+            let pass = pass.map_err(|error| error.to_string())?;
+            Ok::<_, String>((pass, logits.clone()))
+        };
+        let complete = |logits| Ok((Pass::Complete, logits));
+        let pass = append(&mut cache, &[1, 2, 3], Want::Last, &never);
+        assert_eq!(pass, complete(vec![3.0; 8]));
+        let pass = append(&mut cache, &[4, 5], Want::All, &never);
+        assert_eq!(pass, complete([[4.0; 8], [5.0; 8]].concat()));
         assert_eq!(logged(), "[1, 2, 3] [4] [5]");
 
-        model.truncate(2);
-        let pass = model.append(&[6], Want::Last, &never, &mut logits);
-        assert!(matches!(pass, Ok(Pass::Complete)) && logits == [3.0; 8]);
+        cache.truncate(2);
+        let pass = append(&mut cache, &[6], Want::Last, &never);
+        assert_eq!(pass, complete(vec![3.0; 8]));
         assert_eq!(logged(), "reset [1, 2] [6]");
 
         // Cancelled, failed, or not of this vocabulary.
         let cancelled = AtomicBool::new(true);
-        let pass = model.append(&[1], Want::Last, &cancelled, &mut logits);
-        assert!(matches!(pass, Ok(Pass::Cancelled)));
-        let error = model.append(&[7], Want::Last, &never, &mut logits);
-        assert!(error.is_err_and(|error| error.to_string() == "no sevens"));
-        assert!(model.append(&[8], Want::Last, &never, &mut logits).is_err());
+        let pass = append(&mut cache, &[1], Want::Last, &cancelled);
+        assert!(matches!(pass, Ok((Pass::Cancelled, _))));
+        let error = append(&mut cache, &[7], Want::Last, &never);
+        assert_eq!(error, Err("no sevens".to_owned()));
+        assert!(append(&mut cache, &[8], Want::Last, &never).is_err());
         assert_eq!(logged(), "[1] reset [1, 2, 6] [7]");
-        let pass = model.append(&[1], Want::Last, &never, &mut logits);
-        assert!(matches!(pass, Ok(Pass::Complete)) && logits == [4.0; 8]);
+        let pass = append(&mut cache, &[1], Want::Last, &never);
+        assert_eq!(pass, complete(vec![4.0; 8]));
     }
 }

@@ -1,5 +1,6 @@
 //! The forward pass on the CPU, top to bottom.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use gpu::Layer;
@@ -8,22 +9,32 @@ use kernels::{Cpu, CpuLevel, KvType};
 use crate::model::activations::{Activations, CosSin, Operations};
 use crate::model::config::Config;
 use crate::model::error::DeviceError;
-use crate::model::evaluate::{Evaluate, Pass, Want, check_ids};
+use crate::model::evaluate::{Cache, Evaluate, Pass, PassSlot, Want, cache_of, check_slots};
 use crate::model::kv_cache::KvCache;
 use crate::model::rope::Rotation;
 use crate::model::weights::{self, CpuWeights, WeightSource};
 use crate::open_error::OpenError;
 
-/// A model on the CPU, with the cache of one sequence.
+/// A model on the CPU.
 pub struct CpuModel {
     config: Config,
     operations: Operations,
     weights: CpuWeights,
     rotation: Rotation,
-    kv: KvCache,
+    kv: KvType,
     chunk: usize,
     block: usize,
     buffers: Buffers,
+}
+
+/// A sequence in a pass on the CPU.
+pub struct CpuSlot<'a> {
+    /// The cache, to which the pass appends.
+    pub cache: &'a mut KvCache,
+    /// The next tokens.
+    pub ids: &'a [u32],
+    /// The positions whose logits are computed.
+    pub want: Want,
 }
 
 /// Activations, allocated once for the largest chunk.
@@ -44,10 +55,10 @@ struct Buffers {
 }
 
 impl CpuModel {
-    /// A model with an empty cache. `chunk` is the most tokens of one pass.
+    /// Makes a model with sequences of this type of keys and values. `chunk` is the most tokens of one pass.
     ///
     /// # Errors
-    /// Fails if there is no memory for cache or scratch.
+    /// Fails if there is no memory for scratch.
     pub fn new(
         config: Config,
         cpu: Cpu,
@@ -70,12 +81,6 @@ impl CpuModel {
             a: rows(h)?,
             at: CosSin::default(),
         };
-        let kv = KvCache::new(
-            kv,
-            config.shape.layers,
-            config.shape.kv_heads,
-            config.shape.head_dim,
-        );
         let rotation = Rotation::new(&config.rope, config.shape.rotary);
         Ok(CpuModel {
             block: cpu_block(&config).min(chunk),
@@ -111,53 +116,47 @@ impl CpuModel {
         self
     }
 
-    /// Positions in the cache.
-    pub fn positions(&self) -> usize {
-        self.kv.len()
+    /// Makes an empty cache.
+    pub fn empty_cache(&self) -> KvCache {
+        let shape = &self.config.shape;
+        KvCache::new(self.kv, shape.layers, shape.kv_heads, shape.head_dim)
     }
 
-    /// Runs `ids` as [`Evaluate::append`] does and returns the residual stream after the layers, `[m, E]`; `None` when
-    /// cancelled.
+    /// Checks the tokens of a pass.
+    ///
+    /// # Errors
+    /// Same as [`check_slots`].
+    pub fn check(&self, slots: &[PassSlot<'_>]) -> Result<(), DeviceError> {
+        check_slots(slots, self.chunk, self.config.shape.vocab)
+    }
+
+    /// Runs the tokens of a checked sequence and returns the residual stream after the layers, `[m, E]`; `None` when cancelled.
     ///
     /// # Errors
     /// Returns the device's error; the cache is then unchanged.
     pub fn residual(
         &mut self,
-        ids: &[u32],
+        slot: CpuSlot<'_>,
         cancel: &AtomicBool,
     ) -> Result<Option<&[f32]>, DeviceError> {
-        check_ids(ids, self.chunk, self.config.shape.vocab)?;
-        let pass = self.run_layers(ids, Want::All, cancel);
-        let complete = self.commit(ids.len(), pass)? == Pass::Complete;
+        let want = Want::All;
+        let mut slots = [CpuSlot { want, ..slot }];
+        let pass = self.run_layers(&mut slots, cancel);
+        let complete = commit(&mut slots, pass)? == Pass::Complete;
         Ok(complete.then_some(self.buffers.x.get()))
     }
 
-    /// Commits the keys and values of a complete pass over this number of tokens, or removes those that an incomplete one
-    /// left in some layers.
-    fn commit(
-        &mut self,
-        tokens: usize,
-        pass: Result<Pass, DeviceError>,
-    ) -> Result<Pass, DeviceError> {
-        match pass {
-            Ok(Pass::Complete) => self.kv.commit(tokens),
-            Ok(Pass::Cancelled) | Err(_) => self.kv.truncate(self.kv.len()),
-        }
-        pass
-    }
-
-    /// The forward pass.
+    /// The forward pass. The rows of all slots go through one product with each weight.
     fn run(
         &mut self,
-        ids: &[u32],
-        want: Want,
+        slots: &mut [CpuSlot<'_>],
         cancel: &AtomicBool,
         logits: &mut Vec<f32>,
     ) -> Result<Pass, DeviceError> {
-        if self.run_layers(ids, want, cancel)? == Pass::Cancelled {
+        if self.run_layers(slots, cancel)? == Pass::Cancelled {
             return Ok(Pass::Cancelled);
         }
-        if want != Want::Nothing {
+        if slots.iter().any(|slot| slot.want != Want::Nothing) {
             let (ops, s, eps) = (&self.operations, &mut self.buffers, self.config.shape.eps);
             ops.rms_norm(&s.x, &self.weights.output_norm, eps, &mut s.h); // [wanted, E]
             ops.logits(&s.h, self.weights.head(), logits)?; // [wanted, V]
@@ -168,8 +167,7 @@ impl CpuModel {
     /// x ← the embedding, then layer after layer; after the last attention only the rows whose logits are wanted.
     fn run_layers(
         &mut self,
-        ids: &[u32],
-        want: Want,
+        slots: &mut [CpuSlot<'_>],
         cancel: &AtomicBool,
     ) -> Result<Pass, DeviceError> {
         let CpuModel {
@@ -177,7 +175,6 @@ impl CpuModel {
             operations: ops,
             weights,
             rotation,
-            kv,
             block,
             buffers: s,
             ..
@@ -185,10 +182,18 @@ impl CpuModel {
         let (eps, head_dim) = (config.shape.eps, config.shape.head_dim);
         let is_cancelled = || cancel.load(Ordering::Relaxed);
 
-        ops.embed(&weights.token_embd, ids, &mut s.x); // [m, E]
-        s.at.fill(rotation, kv.len(), ids.len());
+        ops.embed(
+            &weights.token_embd,
+            slots.iter().map(|slot| slot.ids),
+            &mut s.x,
+        ); // [m, E]
+        let positions = slots
+            .iter()
+            .map(|slot| (slot.cache.positions(), slot.ids.len()));
+        s.at.fill(rotation, positions);
+        let (rows, wanted) = rows(slots);
 
-        for (i, (layer, kv)) in weights.layers.iter().zip(kv.layers()).enumerate() {
+        for (i, layer) in weights.layers.iter().enumerate() {
             let Layer {
                 attn_q,
                 attn_k,
@@ -224,20 +229,17 @@ impl CpuModel {
                 ops.rope(&mut s.q, head_dim, &s.at);
                 ops.rope(&mut s.k, head_dim, &s.at);
             }
-            ops.attention(&s.q, &s.k, &s.v, kv, *block, &mut s.a)?; // [m, H]
+            for (slot, rows) in slots.iter_mut().zip(&rows) {
+                let kv = &mut slot.cache.layers()[i];
+                ops.attention([&s.q, &s.k, &s.v], rows, kv, *block, &mut s.a)?; // [m, H]
+            }
             if i + 1 == config.shape.layers {
-                // The cache is complete: the rest is computed only for the rows whose logits are wanted.
-                let first = match want {
-                    Want::Nothing => return Ok(Pass::Complete),
-                    Want::Last => ids.len() - 1,
-                    Want::All => 0,
-                };
-                if first > 0 {
-                    ops.rows_from(&s.x, first, &mut s.h);
-                    ops.rows_from(&s.a, first, &mut s.q);
-                    std::mem::swap(&mut s.x, &mut s.h); // [wanted, E]
-                    std::mem::swap(&mut s.a, &mut s.q); // [wanted, H]
+                // The caches are complete: the rest is computed only for the rows whose logits are wanted.
+                if wanted.is_empty() {
+                    return Ok(Pass::Complete);
                 }
+                s.x.keep(&wanted); // [wanted, E]
+                s.a.keep(&wanted); // [wanted, H]
             }
             ops.product_add(&s.a, attn_output, &mut s.x)?; // [m, E]
 
@@ -251,21 +253,62 @@ impl CpuModel {
     }
 }
 
+/// Returns the rows of each slot in a pass, and those whose logits are wanted.
+fn rows(slots: &[CpuSlot<'_>]) -> (Vec<Range<usize>>, Vec<Range<usize>>) {
+    let mut end = 0;
+    let rows: Vec<Range<usize>> = slots
+        .iter()
+        .map(|slot| {
+            let start = end;
+            end += slot.ids.len();
+            start..end
+        })
+        .collect();
+    let wanted = slots.iter().zip(&rows).filter_map(|(slot, rows)| {
+        let first = match slot.want {
+            Want::Nothing => return None,
+            Want::Last => rows.end - 1,
+            Want::All => rows.start,
+        };
+        Some(first..rows.end)
+    });
+    let wanted = wanted.collect();
+    (rows, wanted)
+}
+
+/// Commits the keys and values of a complete pass, or removes those that an incomplete one left in some layers.
+fn commit(slots: &mut [CpuSlot<'_>], pass: Result<Pass, DeviceError>) -> Result<Pass, DeviceError> {
+    for slot in slots {
+        match pass {
+            Ok(Pass::Complete) => slot.cache.commit(slot.ids.len()),
+            Ok(Pass::Cancelled) | Err(_) => slot.cache.truncate(slot.cache.positions()),
+        }
+    }
+    pass
+}
+
 impl Evaluate for CpuModel {
-    fn append(
+    fn new_cache(&mut self) -> Result<Box<dyn Cache>, DeviceError> {
+        Ok(Box::new(self.empty_cache()))
+    }
+
+    fn forward(
         &mut self,
-        ids: &[u32],
-        want: Want,
+        slots: &mut [PassSlot<'_>],
         cancel: &AtomicBool,
         logits: &mut Vec<f32>,
     ) -> Result<Pass, DeviceError> {
-        check_ids(ids, self.chunk, self.config.shape.vocab)?;
-        let pass = self.run(ids, want, cancel, logits);
-        self.commit(ids.len(), pass)
-    }
-
-    fn truncate(&mut self, len: usize) {
-        self.kv.truncate(len);
+        self.check(slots)?;
+        let slots = slots.iter_mut().map(|slot| {
+            Ok(CpuSlot {
+                cache: cache_of(slot.cache)?,
+                ids: slot.ids,
+                want: slot.want,
+            })
+        });
+        let mut slots = slots.collect::<Result<Vec<_>, DeviceError>>()?;
+        let pass = self.run(&mut slots, cancel, logits);
+        commit(&mut slots, pass)
     }
 
     fn chunk(&self) -> usize {
@@ -278,14 +321,6 @@ impl Evaluate for CpuModel {
 
     fn batch_limit(&self) -> usize {
         Cpu::BATCH_INVARIANT_MAX
-    }
-
-    fn kv_bytes(&self) -> usize {
-        self.kv.bytes()
-    }
-
-    fn kv_cache(&mut self) -> Option<&mut KvCache> {
-        Some(&mut self.kv)
     }
 }
 
@@ -317,6 +352,115 @@ mod tests {
 
     use super::*;
     use crate::gguf::Gguf;
+
+    /// The tiny model with sequences of this type.
+    fn tiny(cpu: Cpu, kv: KvType) -> CpuModel {
+        let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/tiny-q4_k_m.gguf");
+        let gguf = Gguf::open(&fixture).expect("the fixture is committed");
+        let config = Config::from_gguf(&gguf).expect("a SmolLM3 file");
+        CpuModel::load(&config, cpu, &gguf, kv, 64, &mut |_| {}).expect("it loads")
+    }
+
+    fn ids(seed: usize, count: usize) -> Vec<u32> {
+        let id = |at| (seed * 31 + at * 7) % 500;
+        (0..count)
+            .map(|at| u32::try_from(id(at)).expect("an id"))
+            .collect()
+    }
+
+    /// Three sequences with keys and values of different lengths.
+    fn sequences(model: &mut CpuModel) -> Vec<Box<dyn Cache>> {
+        let never = AtomicBool::new(false);
+        let sequence = |(seed, count)| {
+            let mut cache = model.new_cache().expect("memory");
+            for ids in ids(seed, count).chunks(64) {
+                let slot = PassSlot {
+                    cache: &mut *cache,
+                    ids,
+                    want: Want::Nothing,
+                };
+                let pass = model.forward(&mut [slot], &never, &mut Vec::new());
+                assert_eq!(pass.expect("it runs"), Pass::Complete);
+            }
+            cache
+        };
+        [(1, 5), (2, 40), (3, 140)].map(sequence).into()
+    }
+
+    /// The keys and values, bit for bit.
+    fn bits(cache: &mut dyn Cache) -> (usize, Vec<u8>) {
+        let positions = cache.positions();
+        let kv = cache.in_host_memory().expect("on the CPU");
+        let whole = positions / KvCache::SEGMENT * KvCache::SEGMENT;
+        (positions, kv.block(0, whole).expect("memory"))
+    }
+
+    #[test]
+    fn sequences_in_one_pass_have_the_bits_of_passes_by_themselves() {
+        let levels = CpuLevel::available().into_iter().map(Some);
+        let never = AtomicBool::new(false);
+        for level in levels.chain([None]) {
+            for kv in [KvType::F16, KvType::Q8_0] {
+                let cpu = level.map_or_else(|| Cpu::exact(2), |level| Cpu::new(2, level));
+                let mut model = tiny(cpu, kv);
+                let (mut alone, mut together) = (sequences(&mut model), sequences(&mut model));
+                // A draft that is verified, a prompt that is read, and a token that is decoded.
+                let inputs = [(3, Want::All), (4, Want::Nothing), (1, Want::Last)];
+                for round in 0..40 {
+                    let inputs = inputs.map(|(count, want)| (ids(round, count), want));
+                    let mut expected = Vec::new();
+                    for (cache, (ids, want)) in alone.iter_mut().zip(&inputs) {
+                        let mut logits = Vec::new();
+                        let slot = PassSlot {
+                            cache: &mut **cache,
+                            ids,
+                            want: *want,
+                        };
+                        let pass = model.forward(&mut [slot], &never, &mut logits);
+                        assert_eq!(pass.expect("it runs"), Pass::Complete);
+                        expected.append(&mut logits);
+                    }
+                    let slots = together.iter_mut().zip(&inputs);
+                    let slots = slots.map(|(cache, (ids, want))| PassSlot {
+                        cache: &mut **cache,
+                        ids,
+                        want: *want,
+                    });
+                    let mut logits = Vec::new();
+                    let pass = model.forward(&mut slots.collect::<Vec<_>>(), &never, &mut logits);
+                    assert_eq!(pass.expect("it runs"), Pass::Complete);
+                    assert_eq!(logits, expected, "{level:?} {kv:?} {round}");
+                }
+                for (alone, together) in alone.iter_mut().zip(&mut together) {
+                    assert!(
+                        bits(&mut **alone) == bits(&mut **together),
+                        "{level:?} {kv:?}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_pass_that_is_cancelled_or_refused_changes_no_sequence() {
+        let mut model = tiny(Cpu::new(2, CpuLevel::best()), KvType::F16);
+        let mut caches = sequences(&mut model);
+        let before: Vec<_> = caches.iter_mut().map(|cache| bits(&mut **cache)).collect();
+        let unknown = u32::MAX;
+        for (ids, cancel) in [(vec![1, 2], true), (vec![unknown], false), (vec![], false)] {
+            let slots = caches.iter_mut().map(|cache| PassSlot {
+                cache: &mut **cache,
+                ids: &ids,
+                want: Want::Last,
+            });
+            let cancel = AtomicBool::new(cancel);
+            let mut slots = slots.collect::<Vec<_>>();
+            let pass = model.forward(&mut slots, &cancel, &mut Vec::new());
+            assert!(!matches!(pass, Ok(Pass::Complete)), "{ids:?}");
+            let after: Vec<_> = caches.iter_mut().map(|cache| bits(&mut **cache)).collect();
+            assert!(before == after, "{ids:?}");
+        }
+    }
 
     #[test]
     fn a_pass_on_the_cpu_has_a_number_of_tokens_that_fits_the_model() {

@@ -3,13 +3,18 @@
 use std::cell::RefCell;
 use std::sync::atomic::AtomicBool;
 
-use gpu::{DeviceModel, DeviceSampling, Executor, GpuMatrix, GpuNorm, Options, PassInput};
+use gpu::{
+    DeviceModel, DeviceSampling, DeviceSequence, Executor, GpuMatrix, GpuNorm, Options, PassInput,
+};
 use inference::{KvType, Sampling};
 
 use crate::gguf::TensorView;
 use crate::model::config::Config;
 use crate::model::error::DeviceError;
-use crate::model::evaluate::{DeviceSampler, Evaluate, Pass, Profile, Want, check_ids};
+use crate::model::evaluate::{
+    Cache, DeviceSampler, Evaluate, Pass, PassSlot, Profile, Want, cache_of, check_slots,
+    one_by_one,
+};
 use crate::model::rope::Rotation;
 use crate::model::weights::{self, DeviceMemory, WeightSource};
 use crate::open_error::OpenError;
@@ -87,7 +92,7 @@ impl<E: Executor> GpuModel<E> {
         let rotation = Rotation::new(&config.rope, config.shape.rotary);
         let angles = move |first, count| {
             let mut angles = Vec::new();
-            rotation.fill(first, count, &mut angles);
+            rotation.append(first, count, &mut angles);
             angles
         };
         let exec = uploader.0.into_inner();
@@ -117,30 +122,49 @@ impl<E: Executor> GpuModel<E> {
         Ok(self.model.drop_first_layer()?)
     }
 
-    /// Appends tokens like [`Evaluate::append`], given the residual stream `[m, E]` of the previous layers.
-    pub fn append_residual(
-        &mut self,
-        rows: &[f32],
-        want: Want,
-        cancel: &AtomicBool,
-        logits: &mut Vec<f32>,
-    ) -> Result<Pass, DeviceError> {
-        self.append_input(PassInput::Rows(rows), want, cancel, logits)
+    /// Makes an empty cache.
+    pub fn take_sequence(&mut self) -> Result<DeviceSequence<E>, DeviceError> {
+        Ok(self.model.take_sequence()?)
     }
 
-    fn append_input(
+    /// Extends a sequence by `input`, tokens or the residual stream `[m, E]` of the previous layers.
+    pub fn append(
         &mut self,
+        sequence: &mut DeviceSequence<E>,
         input: PassInput<'_>,
         want: Want,
         cancel: &AtomicBool,
         logits: &mut Vec<f32>,
     ) -> Result<Pass, DeviceError> {
-        let complete = self.model.append(input, want, cancel, logits)?;
+        let complete = self.with(sequence, |model| model.append(input, want, cancel, logits))?;
         Ok(if complete {
             Pass::Complete
         } else {
             Pass::Cancelled
         })
+    }
+
+    /// Cost of a token, given its sequence.
+    pub fn profile_of(
+        &mut self,
+        sequence: &mut DeviceSequence<E>,
+    ) -> Result<Option<Profile>, DeviceError> {
+        Ok(Some(Profile {
+            kernels: self.with(sequence, DeviceModel::profile)?,
+            bandwidth: self.model.read_bandwidth()?,
+        }))
+    }
+
+    /// Runs the model on a sequence.
+    fn with<T>(
+        &mut self,
+        sequence: &mut DeviceSequence<E>,
+        run: impl FnOnce(&mut DeviceModel<E>) -> T,
+    ) -> T {
+        self.model.swap_sequence(sequence);
+        let out = run(&mut self.model);
+        self.model.swap_sequence(sequence);
+        out
     }
 
     /// Allocates an empty cache of this type for `positions` positions; false if it does not fit.
@@ -154,35 +178,50 @@ impl<E: Executor> GpuModel<E> {
     }
 }
 
-impl<E: Executor> Evaluate for GpuModel<E> {
-    fn append(
-        &mut self,
-        ids: &[u32],
-        want: Want,
-        cancel: &AtomicBool,
-        logits: &mut Vec<f32>,
-    ) -> Result<Pass, DeviceError> {
-        check_ids(ids, self.chunk, self.vocab)?;
-        self.append_input(PassInput::Ids(ids), want, cancel, logits)
+impl<E: Executor + 'static> Cache for DeviceSequence<E> {
+    fn positions(&self) -> usize {
+        self.len()
     }
 
     fn truncate(&mut self, len: usize) {
-        self.model.truncate(len);
+        self.truncate(len);
+    }
+
+    fn bytes(&self) -> usize {
+        self.kv_bytes()
+    }
+}
+
+impl<E: Executor + 'static> Evaluate for GpuModel<E> {
+    fn new_cache(&mut self) -> Result<Box<dyn Cache>, DeviceError> {
+        Ok(Box::new(self.take_sequence()?))
+    }
+
+    fn forward(
+        &mut self,
+        slots: &mut [PassSlot<'_>],
+        cancel: &AtomicBool,
+        logits: &mut Vec<f32>,
+    ) -> Result<Pass, DeviceError> {
+        check_slots(slots, self.chunk, self.vocab)?;
+        one_by_one(slots, logits, |slot, logits| {
+            let sequence = cache_of(slot.cache)?;
+            self.append(
+                sequence,
+                PassInput::Ids(slot.ids),
+                slot.want,
+                cancel,
+                logits,
+            )
+        })
     }
 
     fn chunk(&self) -> usize {
         self.chunk
     }
 
-    fn kv_bytes(&self) -> usize {
-        self.model.kv_bytes()
-    }
-
-    fn profile(&mut self) -> Result<Option<Profile>, DeviceError> {
-        Ok(Some(Profile {
-            kernels: self.model.profile()?,
-            bandwidth: self.model.read_bandwidth()?,
-        }))
+    fn profile(&mut self, cache: &mut dyn Cache) -> Result<Option<Profile>, DeviceError> {
+        self.profile_of(cache_of(cache)?)
     }
 
     fn sampler(&mut self) -> Option<&mut dyn DeviceSampler> {
@@ -190,7 +229,7 @@ impl<E: Executor> Evaluate for GpuModel<E> {
     }
 }
 
-impl<E: Executor> DeviceSampler for GpuModel<E> {
+impl<E: Executor + 'static> DeviceSampler for GpuModel<E> {
     fn configure(&mut self, sampling: &Sampling, suppressed: &[u32]) -> Result<bool, DeviceError> {
         if sampling.penalises() {
             return Ok(false);
@@ -209,17 +248,23 @@ impl<E: Executor> DeviceSampler for GpuModel<E> {
         Ok(true)
     }
 
-    fn submit(&mut self, id: Option<u32>, u: f64) -> Result<(), DeviceError> {
+    fn submit(
+        &mut self,
+        cache: &mut dyn Cache,
+        id: Option<u32>,
+        u: f64,
+    ) -> Result<(), DeviceError> {
         #[expect(clippy::cast_possible_truncation, reason = "the device samples in f32")]
         let u = u as f32;
-        Ok(self.model.submit(id, u)?)
+        Ok(self.with(cache_of(cache)?, |model| model.submit(id, u))?)
     }
 
-    fn in_flight(&mut self) -> usize {
-        self.model.in_flight()
+    fn in_flight(&mut self, cache: &mut dyn Cache) -> Result<usize, DeviceError> {
+        let sequence: &mut DeviceSequence<E> = cache_of(cache)?;
+        Ok(sequence.in_flight())
     }
 
-    fn wait(&mut self) -> Result<Option<u32>, DeviceError> {
-        Ok(self.model.wait()?)
+    fn wait(&mut self, cache: &mut dyn Cache) -> Result<Option<u32>, DeviceError> {
+        Ok(self.with(cache_of(cache)?, DeviceModel::wait)?)
     }
 }

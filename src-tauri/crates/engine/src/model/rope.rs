@@ -93,9 +93,8 @@ impl Rotation {
         self.frequencies.len()
     }
 
-    /// Writes cosine and sine of every pair for `m` positions from `first` on: `[m][pairs][2]`.
-    pub fn fill(&self, first: usize, m: usize, cos_sin: &mut Vec<f32>) {
-        cos_sin.clear();
+    /// Appends cosine and sine of every pair for `m` positions from `first` on: `[m][pairs][2]`.
+    pub fn append(&self, first: usize, m: usize, cos_sin: &mut Vec<f32>) {
         for position in first..first + m {
             for frequency in &self.frequencies {
                 let (sin, cos) = (position as f64 * frequency).sin_cos();
@@ -130,7 +129,7 @@ mod tests {
             divisors: Vec::new(),
         };
         let mut cos_sin = Vec::new();
-        Rotation::new(&rope, 64).fill(position, 1, &mut cos_sin);
+        Rotation::new(&rope, 64).append(position, 1, &mut cos_sin);
         cos_sin
     }
 

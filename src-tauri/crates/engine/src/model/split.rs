@@ -2,12 +2,13 @@
 
 use std::sync::atomic::AtomicBool;
 
-use gpu::Executor;
+use gpu::{DeviceSequence, Executor, PassInput};
 
 use crate::model::error::DeviceError;
-use crate::model::evaluate::{Evaluate, Pass, Profile, Want};
-use crate::model::forward::CpuModel;
+use crate::model::evaluate::{Cache, Evaluate, Pass, PassSlot, Profile, cache_of, one_by_one};
+use crate::model::forward::{CpuModel, CpuSlot};
 use crate::model::gpu::GpuModel;
+use crate::model::kv_cache::KvCache;
 
 /// A model split between CPU and GPU. Only the residual stream of a pass is copied between them.
 pub struct Split<E: Executor> {
@@ -22,23 +23,15 @@ impl<E: Executor> Split<E> {
     }
 }
 
-impl<E: Executor> Evaluate for Split<E> {
-    fn append(
-        &mut self,
-        ids: &[u32],
-        want: Want,
-        cancel: &AtomicBool,
-        logits: &mut Vec<f32>,
-    ) -> Result<Pass, DeviceError> {
-        let before = self.first.positions();
-        let Some(rows) = self.first.residual(ids, cancel)? else {
-            return Ok(Pass::Cancelled);
-        };
-        let pass = self.last.append_residual(rows, want, cancel, logits);
-        if !matches!(pass, Ok(Pass::Complete)) {
-            self.first.truncate(before);
-        }
-        pass
+/// The cache of a sequence of a [`Split`].
+struct SplitCache<E: Executor> {
+    first: KvCache,
+    last: DeviceSequence<E>,
+}
+
+impl<E: Executor + 'static> Cache for SplitCache<E> {
+    fn positions(&self) -> usize {
+        self.last.len()
     }
 
     fn truncate(&mut self, len: usize) {
@@ -46,16 +39,69 @@ impl<E: Executor> Evaluate for Split<E> {
         self.last.truncate(len);
     }
 
+    fn bytes(&self) -> usize {
+        self.first.bytes() + self.last.kv_bytes()
+    }
+}
+
+impl<E: Executor> Split<E> {
+    fn append(
+        &mut self,
+        slot: &mut PassSlot<'_>,
+        cancel: &AtomicBool,
+        logits: &mut Vec<f32>,
+    ) -> Result<Pass, DeviceError>
+    where
+        E: 'static,
+    {
+        let cache: &mut SplitCache<E> = cache_of(slot.cache)?;
+        let before = cache.positions();
+        let first = CpuSlot {
+            cache: &mut cache.first,
+            ids: slot.ids,
+            want: slot.want,
+        };
+        let Some(rows) = self.first.residual(first, cancel)? else {
+            return Ok(Pass::Cancelled);
+        };
+        let rows = PassInput::Rows(rows);
+        let pass = self
+            .last
+            .append(&mut cache.last, rows, slot.want, cancel, logits);
+        if !matches!(pass, Ok(Pass::Complete)) {
+            cache.first.truncate(before);
+        }
+        pass
+    }
+}
+
+impl<E: Executor + 'static> Evaluate for Split<E> {
+    fn new_cache(&mut self) -> Result<Box<dyn Cache>, DeviceError> {
+        Ok(Box::new(SplitCache {
+            first: self.first.empty_cache(),
+            last: self.last.take_sequence()?,
+        }))
+    }
+
+    fn forward(
+        &mut self,
+        slots: &mut [PassSlot<'_>],
+        cancel: &AtomicBool,
+        logits: &mut Vec<f32>,
+    ) -> Result<Pass, DeviceError> {
+        self.first.check(slots)?;
+        one_by_one(slots, logits, |slot, logits| {
+            self.append(slot, cancel, logits)
+        })
+    }
+
     fn chunk(&self) -> usize {
         self.first.chunk()
     }
 
-    fn kv_bytes(&self) -> usize {
-        self.first.kv_bytes() + self.last.kv_bytes()
-    }
-
     /// Cost of the layers on the GPU, the head and the sampler.
-    fn profile(&mut self) -> Result<Option<Profile>, DeviceError> {
-        self.last.profile()
+    fn profile(&mut self, cache: &mut dyn Cache) -> Result<Option<Profile>, DeviceError> {
+        let cache: &mut SplitCache<E> = cache_of(cache)?;
+        self.last.profile_of(&mut cache.last)
     }
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use super::*;
 use crate::context::kv_bytes_per_token;
 use crate::gguf::Gguf;
-use crate::model::evaluate::{Pass, Want};
+use crate::model::evaluate::{Pass, PassSlot, Want};
 use testing::faulty_gpu::{Faulty, InjectedFault, device};
 
 fn tiny() -> (Gguf, Config) {
@@ -155,7 +155,8 @@ fn a_split_model_agrees_with_the_cpu() {
     let bytes = taken_by(&exec, 2);
     let mut found = placed(with_memory(&exec, bytes), &options).expect("it is used");
     assert_eq!(layers(&found), 2);
-    let profile = found.model.profile().expect("it runs");
+    let mut cache = found.model.new_cache().expect("memory");
+    let profile = found.model.profile(&mut *cache).expect("it runs");
     let kernels = profile.expect("part of it is on the GPU").kernels;
     for (what, count) in [("q, k, v", 2), ("down", 2), ("logits", 1)] {
         let found = kernels.iter().find(|kernel| kernel.what == what);
@@ -167,7 +168,13 @@ fn a_split_model_agrees_with_the_cpu() {
     let ids: Vec<u32> = (0..50).map(|at| at * 7 % 500).collect();
     let [ours, theirs] = [found.model, cpu].map(|mut model| {
         let mut logits = Vec::new();
-        let pass = model.append(&ids, Want::All, &never, &mut logits);
+        let mut cache = model.new_cache().expect("memory");
+        let slot = PassSlot {
+            cache: &mut *cache,
+            ids: &ids,
+            want: Want::All,
+        };
+        let pass = model.forward(&mut [slot], &never, &mut logits);
         assert_eq!(pass.expect("no failure"), Pass::Complete);
         logits
     });

@@ -49,6 +49,64 @@ impl PassCosts {
     }
 }
 
+/// Largest pass for several requests whose time counts.
+const LARGEST_SHARED: usize = 8;
+
+/// Measured times of the small passes for several requests, in seconds, by their number of tokens.
+#[derive(Debug, Default)]
+pub(crate) struct SharedCosts([Option<f64>; LARGEST_SHARED + 1]);
+
+impl SharedCosts {
+    /// Records the time of a pass over this number of tokens.
+    pub fn record(&mut self, tokens: usize, seconds: f64) {
+        if let Some(cost) = self.0.get_mut(tokens) {
+            *cost = Some(lower_with_drift(*cost, seconds));
+        }
+    }
+
+    /// Returns the number of tokens of a prompt to read beside `answers` answers, `free` at most, so that these keep a
+    /// share `kept` of their speed; at least one. A size without a measurement is tried.
+    pub fn tokens_beside(&mut self, answers: usize, free: usize, kept: f64) -> usize {
+        /// A size that is too slow is tried again after a while.
+        const FORGOTTEN: f64 = 0.999;
+        let known = self.0.iter().take(answers + 1).rev().flatten();
+        let Some(most) = known.copied().next().map(|alone| alone / kept) else {
+            return free;
+        };
+        for tokens in (2..=free).rev() {
+            match self.0.get_mut(answers + tokens) {
+                Some(Some(cost)) if *cost > most => *cost *= FORGOTTEN,
+                _ => return tokens,
+            }
+        }
+        free.min(1)
+    }
+}
+
 fn lower_with_drift(before: Option<f64>, now: f64) -> f64 {
     before.map_or(now, |before| now.min(DRIFT * before))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_prompt_beside_answers_has_as_many_tokens_as_leave_them_their_speed() {
+        let mut costs = SharedCosts::default();
+        assert_eq!(costs.tokens_beside(1, 7, 0.6), 7, "nothing is known");
+        costs.record(1, 1.0);
+        costs.record(8, 2.0);
+        assert_eq!(costs.tokens_beside(1, 7, 0.6), 6, "eight are too many");
+        for (tokens, seconds) in [(7, 1.8), (6, 1.6), (4, 1.2)] {
+            costs.record(tokens, seconds);
+        }
+        assert_eq!(costs.tokens_beside(1, 7, 0.6), 5);
+        assert_eq!(costs.tokens_beside(1, 7, 0.4), 7);
+        assert_eq!(costs.tokens_beside(4, 4, 0.7), 2);
+        assert_eq!(costs.tokens_beside(7, 1, 0.99), 1, "it goes on");
+        assert_eq!(costs.tokens_beside(8, 0, 0.6), 0);
+        let later = (0..1000).find(|_| costs.tokens_beside(1, 7, 0.6) == 7);
+        assert!(later.is_some_and(|n| n > 100), "{later:?}");
+    }
 }

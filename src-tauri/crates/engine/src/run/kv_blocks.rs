@@ -19,3 +19,22 @@ pub trait KvBlocks {
     /// Stores the block at the end of `tokens` for the conversation `label`; false if that is not possible now.
     fn store(&mut self, label: u64, tokens: &[u32], block: &[u8]) -> bool;
 }
+
+/// Stores nothing.
+pub struct NoBlocks;
+
+impl KvBlocks for NoBlocks {
+    fn load(&mut self, _: &[u32], _: usize, _: &mut dyn FnMut(&[u8]) -> bool) {}
+
+    fn holds(&mut self, _: u64, _: &[u32]) -> bool {
+        false
+    }
+
+    fn keeps(&self, _: u64) -> bool {
+        false
+    }
+
+    fn store(&mut self, _: u64, _: &[u32], _: &[u8]) -> bool {
+        false
+    }
+}

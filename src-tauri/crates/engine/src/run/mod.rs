@@ -1,11 +1,14 @@
 //! Running a model: the sequence with its KV cache, sampling, and generation.
 
+pub mod answer;
 pub mod costs;
+pub mod error;
 pub mod generate;
 pub mod kv_blocks;
 pub mod random;
 mod repetition;
 pub mod sampler;
+pub mod scheduler;
 #[cfg(test)]
 pub mod scripted;
 mod sequence;

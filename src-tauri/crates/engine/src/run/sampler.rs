@@ -3,6 +3,8 @@
 //! Only the candidates are sorted. Every filter after the temperature keeps the likeliest tokens down to some bound: the
 //! tokens above a threshold are gathered, the threshold is lowered until they suffice, and the filters select among them.
 
+use std::collections::VecDeque;
+
 use inference::Sampling;
 
 use crate::run::random::Random;
@@ -14,6 +16,8 @@ const NEGLIGIBLE: f32 = 28.0;
 pub struct Sampler {
     sampling: Sampling,
     random: Random,
+    /// Draws of tokens that the device samples ahead.
+    ahead: VecDeque<f64>,
     /// Tokens that are never sampled.
     suppressed: Vec<u32>,
     candidates: Vec<Candidate>,
@@ -35,6 +39,7 @@ impl Sampler {
         Sampler {
             sampling,
             random,
+            ahead: VecDeque::new(),
             suppressed: Vec::new(),
             candidates: Vec::new(),
         }
@@ -73,6 +78,20 @@ impl Sampler {
 
     /// The uniform draw in 0..1 for one token; at temperature 0, 0 without a draw.
     pub fn uniform(&mut self) -> f64 {
+        let ahead = self.ahead.pop_front();
+        ahead.unwrap_or_else(|| self.next_uniform())
+    }
+
+    /// The draw of the token after `ahead` others, which is not used up.
+    pub(crate) fn uniform_ahead(&mut self, ahead: usize) -> f64 {
+        while self.ahead.len() <= ahead {
+            let draw = self.next_uniform();
+            self.ahead.push_back(draw);
+        }
+        self.ahead[ahead]
+    }
+
+    fn next_uniform(&mut self) -> f64 {
         if self.sampling.is_greedy() {
             0.0
         } else {

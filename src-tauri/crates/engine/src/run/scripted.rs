@@ -7,7 +7,10 @@ use inference::Sampling;
 use kernels::Cpu;
 
 use crate::model::error::DeviceError;
-use crate::model::evaluate::{DeviceSampler, Evaluate, Pass, Want};
+use crate::model::evaluate::{
+    Cache, DeviceSampler, Evaluate, Pass, PassSlot, Want, cache_of, one_by_one,
+};
+use crate::model::external::Tokens;
 use crate::run::sampler::{Sampler, suppress};
 
 /// Logits after the tokens so far.
@@ -18,7 +21,6 @@ pub struct Scripted {
     logits: Box<Logits>,
     /// Called with the number of tokens of each pass.
     on_pass: Box<dyn Fn(usize) + Send>,
-    tokens: Vec<u32>,
 }
 
 impl Scripted {
@@ -29,35 +31,45 @@ impl Scripted {
         Scripted {
             logits: Box::new(logits),
             on_pass: Box::new(on_pass),
-            tokens: Vec::new(),
         }
     }
 }
 
-impl Evaluate for Scripted {
+impl Scripted {
     fn append(
-        &mut self,
-        ids: &[u32],
-        want: Want,
+        &self,
+        slot: &mut PassSlot<'_>,
         cancel: &AtomicBool,
         out: &mut Vec<f32>,
     ) -> Result<Pass, DeviceError> {
         if cancel.load(Ordering::Relaxed) {
             return Ok(Pass::Cancelled);
         }
-        (self.on_pass)(ids.len());
+        (self.on_pass)(slot.ids.len());
         out.clear();
-        for (i, &id) in ids.iter().enumerate() {
-            self.tokens.push(id);
-            if want == Want::All || want == Want::Last && i + 1 == ids.len() {
-                out.extend((self.logits)(&self.tokens));
+        let Tokens(tokens) = cache_of(slot.cache)?;
+        for (i, &id) in slot.ids.iter().enumerate() {
+            tokens.push(id);
+            if slot.want == Want::All || slot.want == Want::Last && i + 1 == slot.ids.len() {
+                out.extend((self.logits)(tokens));
             }
         }
         Ok(Pass::Complete)
     }
+}
 
-    fn truncate(&mut self, len: usize) {
-        self.tokens.truncate(len);
+impl Evaluate for Scripted {
+    fn new_cache(&mut self) -> Result<Box<dyn Cache>, DeviceError> {
+        Ok(Box::new(Tokens(Vec::new())))
+    }
+
+    fn forward(
+        &mut self,
+        slots: &mut [PassSlot<'_>],
+        cancel: &AtomicBool,
+        out: &mut Vec<f32>,
+    ) -> Result<Pass, DeviceError> {
+        one_by_one(slots, out, |slot, out| self.append(slot, cancel, out))
     }
 
     fn chunk(&self) -> usize {
@@ -67,18 +79,14 @@ impl Evaluate for Scripted {
     fn batch_limit(&self) -> usize {
         Cpu::BATCH_INVARIANT_MAX
     }
-
-    fn kv_bytes(&self) -> usize {
-        0
-    }
 }
 
 /// A scripted model that samples its likeliest token by itself, as a GPU does.
 pub struct SelfSampling {
     model: Scripted,
     suppressed: Vec<u32>,
-    /// Tokens sampled by the passes in flight.
-    in_flight: VecDeque<u32>,
+    /// Tokens sampled by the passes in flight, each with the length of the sequence after its pass.
+    in_flight: VecDeque<(usize, u32)>,
     last: u32,
 }
 
@@ -94,27 +102,21 @@ impl SelfSampling {
 }
 
 impl Evaluate for SelfSampling {
-    fn append(
+    fn new_cache(&mut self) -> Result<Box<dyn Cache>, DeviceError> {
+        self.model.new_cache()
+    }
+
+    fn forward(
         &mut self,
-        ids: &[u32],
-        want: Want,
+        slots: &mut [PassSlot<'_>],
         cancel: &AtomicBool,
         out: &mut Vec<f32>,
     ) -> Result<Pass, DeviceError> {
-        self.model.append(ids, want, cancel, out)
-    }
-
-    fn truncate(&mut self, len: usize) {
-        self.in_flight.clear();
-        self.model.truncate(len);
+        self.model.forward(slots, cancel, out)
     }
 
     fn chunk(&self) -> usize {
         self.model.chunk()
-    }
-
-    fn kv_bytes(&self) -> usize {
-        0
     }
 
     fn sampler(&mut self) -> Option<&mut dyn DeviceSampler> {
@@ -128,25 +130,36 @@ impl DeviceSampler for SelfSampling {
         Ok(true)
     }
 
-    fn submit(&mut self, id: Option<u32>, u: f64) -> Result<(), DeviceError> {
+    fn submit(
+        &mut self,
+        cache: &mut dyn Cache,
+        id: Option<u32>,
+        u: f64,
+    ) -> Result<(), DeviceError> {
         let (id, mut logits) = (id.unwrap_or(self.last), Vec::new());
         let never = AtomicBool::new(false);
-        let _complete = self.model.append(&[id], Want::Last, &never, &mut logits)?;
+        let slot = PassSlot {
+            cache,
+            ids: &[id],
+            want: Want::Last,
+        };
+        let _complete = self.model.forward(&mut [slot], &never, &mut logits)?;
         suppress(&mut logits, &self.suppressed);
         let greedy = Sampling {
             temperature: 0.0,
             ..Sampling::default()
         };
         self.last = Sampler::new(greedy, 0).sample_with(&mut logits, &[], u);
-        self.in_flight.push_back(self.last);
+        self.in_flight.push_back((cache.positions(), self.last));
         Ok(())
     }
 
-    fn in_flight(&mut self) -> usize {
-        self.in_flight.len()
+    fn in_flight(&mut self, cache: &mut dyn Cache) -> Result<usize, DeviceError> {
+        self.in_flight.retain(|(len, _)| *len <= cache.positions());
+        Ok(self.in_flight.len())
     }
 
-    fn wait(&mut self) -> Result<Option<u32>, DeviceError> {
-        Ok(self.in_flight.pop_front())
+    fn wait(&mut self, _: &mut dyn Cache) -> Result<Option<u32>, DeviceError> {
+        Ok(self.in_flight.pop_front().map(|(_, id)| id))
     }
 }

@@ -19,12 +19,8 @@
 //! savings of drafts are added, their costs subtracted, and a draft that exceeds the budget is not made.
 
 use std::collections::HashMap;
-use std::sync::atomic::AtomicBool;
 
-use crate::model::error::DeviceError;
-use crate::model::evaluate::Pass;
 use crate::run::costs::{DRAFTS, PassCosts, assumed_ratio};
-use crate::run::session::Session;
 
 /// Tokens that must have occurred before; fewer match by accident.
 const NGRAM: usize = 3;
@@ -42,7 +38,7 @@ const INITIAL_BUDGET: f64 = 1.0;
 /// drafts look too expensive are measured once more.
 const MAX_BUDGET: f64 = 4.0;
 
-/// Evaluates every sampled token of an answer together with a draft of the next ones.
+/// Decides about the draft that is read together with a sampled token.
 pub struct Speculator {
     drafter: Option<Drafter>,
     /// The draft that the last pass read, and how many of its tokens are accepted.
@@ -66,39 +62,33 @@ impl Speculator {
         }
     }
 
-    /// The logits after the last token.
-    pub fn logits<'a>(&self, session: &'a mut Session) -> &'a mut [f32] {
-        session.logits(self.accepted_now)
+    /// Row of the logits after the last token, among those of the last pass.
+    pub(crate) fn row(&self) -> usize {
+        self.accepted_now
     }
 
-    /// Advances to the last of `tokens`, of which `session` holds all the others. At most `max_draft` tokens are drafted.
-    pub fn advance(
-        &mut self,
-        session: &mut Session,
-        tokens: &[u32],
-        max_draft: usize,
-        cancel: &AtomicBool,
-    ) -> Result<Pass, DeviceError> {
-        let Some((&id, before)) = tokens.split_last() else {
-            return Ok(Pass::Complete);
-        };
+    /// Returns true if the next token is that of the draft: the last pass has read it.
+    pub(crate) fn accepts(&mut self, id: u32) -> bool {
         if let Some(drafter) = &mut self.drafter {
             drafter.observe(id);
         }
-        if self.draft.get(self.accepted_now) == Some(&id) {
+        let accepts = self.draft.get(self.accepted_now) == Some(&id);
+        if accepts {
             self.accepted_now += 1;
             self.accepted += 1;
-            return Ok(Pass::Complete);
         }
-        session.truncate(before.len());
+        accepts
+    }
+
+    /// Drafts at most `max_draft` tokens behind `tokens`, for the next pass.
+    pub(crate) fn draft(&mut self, tokens: &[u32], max_draft: usize, costs: &PassCosts) -> &[u32] {
         if let Some(drafter) = &mut self.drafter {
-            drafter.record(self.draft.len(), self.accepted_now, session.costs());
-            let max_draft = max_draft.min(session.batch_limit() - 1);
-            self.draft = drafter.draft(tokens, max_draft, session.costs());
+            drafter.record(self.draft.len(), self.accepted_now, costs);
+            self.draft = drafter.draft(tokens, max_draft, costs);
             self.drafted += self.draft.len();
             self.accepted_now = 0;
         }
-        session.step(id, &self.draft, cancel)
+        &self.draft
     }
 }
 

@@ -1,31 +1,26 @@
 //! Early end of an answer's thinking: its closing tokens are forced, not sampled.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use inference::ThinkingCut;
 
-use crate::text::think::{self, PartTracker};
+use crate::text::think::PartTracker;
 use crate::text::tokenizer::Tokenizer;
 
 /// Decides when the thinking ends, and with which tokens.
-pub(crate) struct ThinkingEnd<'a> {
-    tokenizer: &'a Tokenizer,
+pub(crate) struct ThinkingEnd {
     budget: usize,
-    answer_now: &'a AtomicBool,
+    answer_now: Arc<AtomicBool>,
     /// Forced tokens that come next.
     forced: VecDeque<u32>,
     cut: Option<ThinkingCut>,
 }
 
-impl<'a> ThinkingEnd<'a> {
-    pub fn new(
-        tokenizer: &'a Tokenizer,
-        budget: Option<usize>,
-        answer_now: &'a AtomicBool,
-    ) -> ThinkingEnd<'a> {
+impl ThinkingEnd {
+    pub fn new(budget: Option<usize>, answer_now: Arc<AtomicBool>) -> ThinkingEnd {
         ThinkingEnd {
-            tokenizer,
             budget: budget.unwrap_or(usize::MAX),
             answer_now,
             forced: VecDeque::new(),
@@ -40,7 +35,13 @@ impl<'a> ThinkingEnd<'a> {
 
     /// Decides if the thinking ends now, after `tokens` tokens, the last of which is `last`. Returns true if so;
     /// [`ThinkingEnd::next`] then returns the closing tokens.
-    pub fn begins(&mut self, parts: &PartTracker<'_>, tokens: usize, last: Option<u32>) -> bool {
+    pub fn begins(
+        &mut self,
+        tokenizer: &Tokenizer,
+        parts: &PartTracker,
+        tokens: usize,
+        last: Option<u32>,
+    ) -> bool {
         if !parts.is_thinking() || !self.forced.is_empty() {
             return false;
         }
@@ -51,12 +52,12 @@ impl<'a> ThinkingEnd<'a> {
         } else {
             return false;
         };
-        let Some(close) = self.tokenizer.special(think::CLOSE) else {
+        let [_, Some(close)] = tokenizer.think_tags() else {
             return false;
         };
         // Each tag is on a line of its own, as in the template.
-        let newline = self.tokenizer.encode("\n", false);
-        let ends_line = |id| self.tokenizer.piece(id).ends_with(b"\n");
+        let newline = tokenizer.encode("\n", false);
+        let ends_line = |id| tokenizer.piece(id).ends_with(b"\n");
         if !last.is_some_and(ends_line) {
             self.forced.extend(&newline);
         }

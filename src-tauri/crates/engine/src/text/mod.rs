@@ -2,6 +2,8 @@
 
 pub mod prompt;
 pub mod protocol;
+#[cfg(test)]
+mod reference;
 pub mod template;
 pub mod think;
 pub mod tokenizer;

@@ -67,7 +67,7 @@ impl ChatTemplate {
     }
 
     /// Goldcrest's own template of a format.
-    fn of_protocol(protocol: &'static Protocol) -> Self {
+    pub(crate) fn of_protocol(protocol: &'static Protocol) -> Self {
         let environment = compile(protocol.template)
             .expect("the built-in templates compile, as their test shows");
         Self::new(protocol, environment)
@@ -122,7 +122,7 @@ impl ChatTemplate {
         let with = prompt(json!({"enable_thinking": true}));
         let without = prompt(json!({"enable_thinking": false}));
         Capabilities {
-            thinking: self.protocol.thinking && with.is_ok() && with != without,
+            thinking: self.protocol.thinking.is_some() && with.is_ok() && with != without,
             instructions: shows_mark(json!({"custom_instructions": MARK})),
         }
     }

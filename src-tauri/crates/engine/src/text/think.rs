@@ -1,13 +1,8 @@
 //! The part that each generated token belongs to: thinking, answer, or control tokens.
 
-use inference::Part;
+use inference::TokenKind;
 
-use crate::text::tokenizer::{THINK_TAGS, Tokenizer};
-
-/// The tag that opens the thinking.
-pub(crate) const OPEN: &str = THINK_TAGS[0];
-/// The tag that closes it.
-pub(crate) const CLOSE: &str = THINK_TAGS[1];
+use crate::text::tokenizer::Tokenizer;
 
 /// Tracks the think tags of a generated answer. A tag counts where a thinking can begin or end; elsewhere it is text, as in
 /// an answer about such tags:
@@ -19,20 +14,18 @@ pub(crate) const CLOSE: &str = THINK_TAGS[1];
 /// | words of the answer | is text of it | is text of it |
 ///
 /// Tags may be missing or unclosed, and repeated as long as no words follow.
-pub struct PartTracker<'a> {
-    tokenizer: &'a Tokenizer,
+pub struct PartTracker {
     open: Option<u32>,
     close: Option<u32>,
-    current: Part,
+    current: TokenKind,
     begun: bool,
 }
 
-impl<'a> PartTracker<'a> {
+impl PartTracker {
     /// A tracker whose first token belongs to `starts_in`, of which there are words already if it has `begun`.
-    pub fn new(tokenizer: &'a Tokenizer, starts_in: Part, begun: bool) -> Self {
-        let (open, close) = (tokenizer.special(OPEN), tokenizer.special(CLOSE));
+    pub fn new(tokenizer: &Tokenizer, starts_in: TokenKind, begun: bool) -> Self {
+        let [open, close] = tokenizer.think_tags();
         PartTracker {
-            tokenizer,
             open,
             close,
             current: starts_in,
@@ -42,29 +35,29 @@ impl<'a> PartTracker<'a> {
 
     /// Returns true while the thinking is open.
     pub fn is_thinking(&self) -> bool {
-        self.current == Part::Thinking
+        self.current == TokenKind::Thinking
     }
 
     /// The part of the next word; true if it has words already.
-    pub fn position(&self) -> (Part, bool) {
+    pub fn position(&self) -> (TokenKind, bool) {
         (self.current, self.begun)
     }
 
     /// The part that the next token belongs to.
-    pub fn part(&mut self, id: u32) -> Part {
+    pub fn kind(&mut self, tokenizer: &Tokenizer, id: u32) -> TokenKind {
         let next = match Some(id) {
-            tag if tag == self.open => Some(Part::Thinking),
-            tag if tag == self.close => Some(Part::Answer),
+            tag if tag == self.open => Some(TokenKind::Thinking),
+            tag if tag == self.close => Some(TokenKind::Answer),
             _ => None,
         };
         match next {
-            Some(next) if !self.begun || (self.is_thinking() && next == Part::Answer) => {
+            Some(next) if !self.begun || (self.is_thinking() && next == TokenKind::Answer) => {
                 (self.current, self.begun) = (next, false);
-                Part::Control
+                TokenKind::Control
             }
-            None if self.tokenizer.is_control(id) => Part::Control,
+            None if tokenizer.is_control(id) => TokenKind::Control,
             _ => {
-                self.begun |= !is_blank(self.tokenizer.piece(id));
+                self.begun |= !is_blank(tokenizer.piece(id));
                 self.current
             }
         }
@@ -77,7 +70,7 @@ fn is_blank(piece: &[u8]) -> bool {
 
 /// The first think tag in `ids`: its position; true if it is the closing one.
 pub(crate) fn first_tag(tokenizer: &Tokenizer, ids: &[u32]) -> Option<(usize, bool)> {
-    let [open, close] = [OPEN, CLOSE].map(|tag| tokenizer.special(tag));
+    let [open, close] = tokenizer.think_tags();
     let tags = ids.iter().map(|&id| Some(id));
     tags.enumerate()
         .find(|(_, id)| *id == open || *id == close)
@@ -89,15 +82,15 @@ pub(crate) fn first_tag(tokenizer: &Tokenizer, ids: &[u32]) -> Option<(usize, bo
 pub(crate) fn without_thinking(
     tokenizer: &Tokenizer,
     ids: &[u32],
-    starts_in: Part,
+    starts_in: TokenKind,
 ) -> Option<Vec<u32>> {
     let mut parts = PartTracker::new(tokenizer, starts_in, false);
     let (mut answer, mut after_tag) = (Vec::new(), false);
     for &id in ids {
         let is_tag = Some(id) == parts.open || Some(id) == parts.close;
-        match parts.part(id) {
-            Part::Control if is_tag => after_tag = true,
-            Part::Thinking => {}
+        match parts.kind(tokenizer, id) {
+            TokenKind::Control if is_tag => after_tag = true,
+            TokenKind::Thinking => {}
             _ => {
                 let piece = tokenizer.piece(id);
                 if after_tag && piece.first() == Some(&b'\n') {
@@ -127,16 +120,16 @@ mod tests {
     }
 
     /// The thinking and the answer in `text`, generated token by token.
-    fn split(text: &str, starts_in: Part) -> [String; 2] {
+    fn split(text: &str, starts_in: TokenKind) -> [String; 2] {
         let tokenizer = tokenizer();
         let mut parts = PartTracker::new(&tokenizer, starts_in, false);
         let mut split = [String::new(), String::new()];
         for id in tokenizer.encode(text, true) {
             let piece = tokenizer.decode(&[id]);
-            match parts.part(id) {
-                Part::Thinking => split[0].push_str(&piece),
-                Part::Answer => split[1].push_str(&piece),
-                Part::Control => {}
+            match parts.kind(&tokenizer, id) {
+                TokenKind::Thinking => split[0].push_str(&piece),
+                TokenKind::Answer => split[1].push_str(&piece),
+                TokenKind::Control => {}
             }
         }
         split
@@ -144,7 +137,7 @@ mod tests {
 
     #[test]
     fn tags_count_where_a_thinking_can_begin_and_end_and_are_text_elsewhere() {
-        use Part::{Answer, Thinking};
+        use TokenKind::{Answer, Thinking};
         for (text, starts_in, expected) in [
             (
                 "<think>\na\n</think>\nb<|im_end|>",
@@ -201,16 +194,19 @@ mod tests {
             "a<think>b</think>c",
         ] {
             let ids = tokenizer.encode(text, true);
-            for starts_in in [Part::Answer, Part::Thinking] {
+            for starts_in in [TokenKind::Answer, TokenKind::Thinking] {
                 let mut whole = PartTracker::new(&tokenizer, starts_in, false);
-                let whole: Vec<Part> = ids.iter().map(|id| whole.part(*id)).collect();
+                let whole: Vec<TokenKind> =
+                    ids.iter().map(|id| whole.kind(&tokenizer, *id)).collect();
                 for cut in 0..=ids.len() {
                     let mut first = PartTracker::new(&tokenizer, starts_in, false);
-                    let mut parts: Vec<Part> =
-                        ids[..cut].iter().map(|id| first.part(*id)).collect();
-                    let (part, begun) = first.position();
-                    let mut second = PartTracker::new(&tokenizer, part, begun);
-                    parts.extend(ids[cut..].iter().map(|id| second.part(*id)));
+                    let mut parts: Vec<TokenKind> = ids[..cut]
+                        .iter()
+                        .map(|id| first.kind(&tokenizer, *id))
+                        .collect();
+                    let (kind, begun) = first.position();
+                    let mut second = PartTracker::new(&tokenizer, kind, begun);
+                    parts.extend(ids[cut..].iter().map(|id| second.kind(&tokenizer, *id)));
                     assert_eq!(parts, whole, "{text:?} cut at {cut}");
                 }
             }
@@ -221,20 +217,24 @@ mod tests {
     fn thinking_is_removed_from_ids() {
         let tokenizer = tokenizer();
         for (text, starts_in, expected) in [
-            ("<think>\na\n</think>\n\nb\n", Part::Answer, "b\n"),
-            ("<think></think>b", Part::Answer, "b"),
-            ("\nb", Part::Answer, "\nb"),
-            ("b<think>a", Part::Answer, "b<think>a"),
-            ("b</think>\na", Part::Answer, "b</think>\na"),
+            ("<think>\na\n</think>\n\nb\n", TokenKind::Answer, "b\n"),
+            ("<think></think>b", TokenKind::Answer, "b"),
+            ("\nb", TokenKind::Answer, "\nb"),
+            ("b<think>a", TokenKind::Answer, "b<think>a"),
+            ("b</think>\na", TokenKind::Answer, "b</think>\na"),
             (
                 "<think>a</think>\nb<think>c</think>\nd",
-                Part::Answer,
+                TokenKind::Answer,
                 "b<think>c</think>\nd",
             ),
-            ("a\n</think>\nb", Part::Thinking, "b"),
-            ("a<think>\n</think>\nb</think>", Part::Thinking, "b</think>"),
-            ("a", Part::Thinking, ""),
-            ("", Part::Answer, ""),
+            ("a\n</think>\nb", TokenKind::Thinking, "b"),
+            (
+                "a<think>\n</think>\nb</think>",
+                TokenKind::Thinking,
+                "b</think>",
+            ),
+            ("a", TokenKind::Thinking, ""),
+            ("", TokenKind::Answer, ""),
         ] {
             let ids = without_thinking(&tokenizer, &tokenizer.encode(text, true), starts_in);
             let left = ids.map(|ids| tokenizer.decode(&ids));

@@ -20,23 +20,13 @@ use tokenizers::pre_tokenizers::split::{Split, SplitPattern};
 use tokenizers::{PreTokenizerWrapper, SplitDelimiterBehavior};
 
 use crate::gguf::Gguf;
+use crate::text::protocol::{Protocol, THINK_TAGS};
 pub use error::TokenizerError;
 pub use pieces::Decoder;
 use pieces::Pieces;
 pub(crate) use specials::Specials;
 use split::WordSplit;
 use vocabulary::{TokenType, Vocabulary};
-
-/// The tags before and after the thinking.
-pub(crate) const THINK_TAGS: [&str; 2] = ["<think>", "</think>"];
-
-/// Texts of control tokens that end a turn; a vocabulary has some of them.
-const TURN_ENDS: [&str; 4] = [
-    "<|im_end|>",
-    "<|end_of_text|>",
-    "<|endoftext|>",
-    "<|eot_id|>",
-];
 
 /// A model's vocabulary with everything needed to encode and decode.
 pub struct Tokenizer {
@@ -47,6 +37,7 @@ pub struct Tokenizer {
     /// Token of each byte, for the encoder's byte fallback.
     bytes: Box<[Option<u32>; 256]>,
     turn_ends: Vec<u32>,
+    think_tags: [Option<u32>; 2],
     suppressed: Vec<u32>,
     bos: Option<u32>,
     eos: Option<u32>,
@@ -79,7 +70,7 @@ impl Tokenizer {
         let mut turn_ends: Vec<u32> = vocabulary
             .eos
             .into_iter()
-            .chain(TURN_ENDS.iter().filter_map(|text| {
+            .chain(Protocol::all().flat_map(|it| it.ends).filter_map(|text| {
                 specials
                     .id(text)
                     .filter(|&id| vocabulary.types[id as usize] == TokenType::Control)
@@ -87,12 +78,12 @@ impl Tokenizer {
             .collect();
         let mut seen = std::collections::HashSet::new();
         turn_ends.retain(|id| seen.insert(*id));
-        let tags = THINK_TAGS.map(|tag| specials.id(tag));
+        let think_tags = THINK_TAGS.map(|tag| specials.id(tag));
         let suppressed = vocabulary
             .iter()
             .filter(|&(_, _, ty)| matches!(ty, TokenType::Control | TokenType::Unused))
             .map(|(id, ..)| id)
-            .filter(|id| !turn_ends.contains(id) && !tags.contains(&Some(*id)))
+            .filter(|id| !turn_ends.contains(id) && !think_tags.contains(&Some(*id)))
             .collect();
         let (bos, eos) = (vocabulary.bos, vocabulary.eos);
         let add_bos = vocabulary.add_bos;
@@ -121,6 +112,7 @@ impl Tokenizer {
             specials,
             bytes,
             turn_ends,
+            think_tags,
             suppressed,
             bos,
             eos,
@@ -186,30 +178,24 @@ impl Tokenizer {
     /// The text of `ids`; invalid UTF-8 becomes U+FFFD.
     #[must_use]
     pub fn decode(&self, ids: &[u32]) -> String {
-        let mut decoder = self.decoder();
+        let mut decoder = Decoder::default();
         let mut text = String::new();
         for &id in ids {
-            text.push_str(decoder.push(id));
+            text.push_str(decoder.push(self.piece(id)));
         }
         text.push_str(decoder.finish());
         text
     }
 
-    /// A decoder for ids that arrive one by one.
-    #[must_use]
-    pub fn decoder(&self) -> Decoder<'_> {
-        Decoder::new(&self.pieces)
-    }
-
     /// A decoder for the ids after `ids`: an incomplete character at their end, as when an answer
     /// was stopped inside of it, is completed by the next ids.
     #[must_use]
-    pub fn decoder_after(&self, ids: &[u32]) -> Decoder<'_> {
+    pub fn decoder_after(&self, ids: &[u32]) -> Decoder {
         /// An unfinished character has three bytes at most.
         const LONGEST_TAIL: usize = 3;
-        let mut decoder = self.decoder();
+        let mut decoder = Decoder::default();
         for &id in &ids[ids.len().saturating_sub(LONGEST_TAIL)..] {
-            decoder.push(id);
+            decoder.push(self.piece(id));
         }
         decoder
     }
@@ -236,6 +222,11 @@ impl Tokenizer {
     #[must_use]
     pub fn turn_ends(&self) -> &[u32] {
         &self.turn_ends
+    }
+
+    /// The tags before and after the thinking.
+    pub(crate) fn think_tags(&self) -> [Option<u32>; 2] {
+        self.think_tags
     }
 
     /// Tokens that are invalid in an answer, in ascending order: control tokens except the ends of turns and the tags

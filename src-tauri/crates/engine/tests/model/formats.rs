@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 use engine::gguf::write::{self, Field};
 use engine::{
     Conversation, Engine, Event, Finished, GenerateParams, Gguf, KvBlocks, LoadOptions, ModelFile,
-    Part, Prompt, Role, Sampling, Turn,
+    Prompt, Role, Sampling, Signals, TokenKind, Turn,
 };
 use jiff::civil::Date;
 
@@ -128,7 +128,7 @@ fn answer(
     prompt: &Prompt,
     most: usize,
     lookup: bool,
-) -> (Vec<(u32, Part)>, Finished) {
+) -> (Vec<(u32, TokenKind)>, Finished) {
     let params = GenerateParams {
         sampling: Sampling {
             temperature: 0.0,
@@ -139,23 +139,23 @@ fn answer(
         ..GenerateParams::default()
     };
     let mut tokens = Vec::new();
-    let finished = engine.generate(prompt, &params, &NEVER, &mut |event| {
-        if let Event::Token { id, part, .. } = event {
-            tokens.push((id, part));
+    let finished = engine.generate(prompt, &params, &Signals::default(), &mut |event| {
+        if let Event::Token { id, kind, .. } = event {
+            tokens.push((id, kind));
         }
     });
     (tokens, finished.expect("it answers"))
 }
 
-fn ids(tokens: &[(u32, Part)]) -> Vec<u32> {
+fn ids(tokens: &[(u32, TokenKind)]) -> Vec<u32> {
     tokens.iter().map(|(id, _)| *id).collect()
 }
 
 /// The text of one part of an answer.
-fn text(engine: &Engine, tokens: &[(u32, Part)], of: Part) -> String {
+fn text(engine: &Engine, tokens: &[(u32, TokenKind)], of: TokenKind) -> String {
     let ids: Vec<u32> = tokens
         .iter()
-        .filter(|(_, part)| *part == of)
+        .filter(|(_, kind)| *kind == of)
         .map(|(id, _)| *id)
         .collect();
     engine.tokenizer().decode(&ids)
@@ -218,12 +218,12 @@ fn a_stopped_answer_goes_on_where_it_was() {
         let first = engine.prompt(&first).expect("a prompt");
         let (begun, _) = answer(engine, &first, 12, false);
         let (whole, _) = answer(engine, &first, 20, false);
-        let thought = text(engine, &begun, Part::Thinking);
+        let thought = text(engine, &begun, TokenKind::Thinking);
         let open = Turn {
             open: true,
             ids: Some(ids(&begun)),
             thinking: Some(thought).filter(|thought| !thought.is_empty()),
-            ..Turn::new(Role::Assistant, text(engine, &begun, Part::Answer))
+            ..Turn::new(Role::Assistant, text(engine, &begun, TokenKind::Answer))
         };
         let goes_on = conversation(vec![user("Tell me more."), open.clone()], thinking);
         let prompt = engine.prompt(&goes_on).expect("a prompt");
@@ -256,13 +256,13 @@ fn the_next_prompt_goes_on_from_the_cache() {
         let first = conversation(vec![user("Tell me more.")], thinking);
         let first = engine.prompt(&first).expect("a prompt");
         let (said, _) = answer(engine, &first, 12, false);
-        let thought = text(engine, &said, Part::Thinking);
+        let thought = text(engine, &said, TokenKind::Thinking);
         let turns = vec![
             user("Tell me more."),
             Turn {
                 ids: Some(ids(&said)),
                 thinking: Some(thought).filter(|thought| !thought.is_empty()),
-                ..Turn::new(Role::Assistant, text(engine, &said, Part::Answer))
+                ..Turn::new(Role::Assistant, text(engine, &said, TokenKind::Answer))
             },
             user("And now?"),
         ];
@@ -339,7 +339,7 @@ fn a_chat_from_the_disk_goes_on_as_a_cold_run_does() {
         let mut restored = 0;
         again
             .session()
-            .resume(&prompt.ids, 1, Some(&mut blocks), &NEVER, &mut |done| {
+            .resume(&prompt.ids, 1, &mut blocks, &NEVER, &mut |done| {
                 restored = done
             });
         assert!(restored >= block, "{}: {restored}", format.name);

@@ -1,10 +1,11 @@
 //! Answers: reasons to end, statistics, and reproducibility.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use engine::{
-    Engine, Event, Finished, GenerateError, GenerateParams, LoadOptions, Part, Prompt, Sampling,
-    StopReason,
+    Engine, Event, Finished, GenerateError, GenerateParams, LoadOptions, Prompt, Sampling, Signals,
+    StopReason, TokenKind,
 };
 
 use crate::reference::{on_cpu, open};
@@ -40,7 +41,7 @@ fn params(max_tokens: Option<usize>, seed: u64) -> GenerateParams {
 
 fn answer(engine: &mut Engine, prompt: &[u32], params: &GenerateParams) -> (Vec<u32>, Finished) {
     let (prompt, mut ids) = (Prompt::of_ids(prompt.to_vec()), Vec::new());
-    let finished = engine.generate(&prompt, params, &AtomicBool::new(false), &mut |event| {
+    let finished = engine.generate(&prompt, params, &Signals::default(), &mut |event| {
         if let Event::Token { id, .. } = event {
             ids.push(id);
         }
@@ -103,7 +104,7 @@ fn a_prompt_that_leaves_no_room_is_refused() {
     let refused = engine.generate(
         &prompt(),
         &params(None, 1),
-        &AtomicBool::new(false),
+        &Signals::default(),
         &mut |_| {},
     );
     assert!(matches!(
@@ -116,7 +117,7 @@ fn a_prompt_that_leaves_no_room_is_refused() {
     let refused = engine.generate(
         &Prompt::of_ids(Vec::new()),
         &params(None, 1),
-        &AtomicBool::new(false),
+        &Signals::default(),
         &mut |_| {},
     );
     assert!(matches!(refused, Err(GenerateError::Empty)));
@@ -132,7 +133,7 @@ fn a_follow_up_reads_only_what_is_new() {
         .generate(
             &Prompt::of_ids(follow_up),
             &params(Some(1), 1),
-            &AtomicBool::new(false),
+            &Signals::default(),
             &mut |event| {
                 if let Event::Prefill {
                     done,
@@ -153,13 +154,13 @@ fn a_follow_up_reads_only_what_is_new() {
 #[test]
 fn cancel_stops_an_answer_at_once() {
     let mut engine = tiny(None);
-    let cancel = AtomicBool::new(false);
+    let signals = Signals::default();
     let mut tokens = 0;
     let finished = engine
-        .generate(&prompt(), &params(None, 1), &cancel, &mut |event| {
+        .generate(&prompt(), &params(None, 1), &signals, &mut |event| {
             if matches!(event, Event::Token { .. }) {
                 tokens += 1;
-                cancel.store(tokens == 3, Ordering::Relaxed);
+                signals.cancel.store(tokens == 3, Ordering::Relaxed);
             }
         })
         .expect("it answers");
@@ -170,7 +171,7 @@ fn cancel_stops_an_answer_at_once() {
     let finished = engine.generate(
         &Prompt::of_ids(vec![9; 300]),
         &params(None, 1),
-        &AtomicBool::new(true),
+        &Signals::cancelled_by(&Arc::new(AtomicBool::new(true))),
         &mut |event| {
             assert!(
                 !matches!(event, Event::Token { .. }),
@@ -187,20 +188,23 @@ fn cancel_stops_an_answer_at_once() {
 #[test]
 fn thinking_tokens_are_counted_separately() {
     let mut engine = tiny(None);
-    let (params, never) = (params(Some(4), 2), AtomicBool::new(false));
+    let (params, never) = (params(Some(4), 2), Signals::default());
     let prompt = Prompt {
-        starts_in: Part::Thinking,
+        starts_in: TokenKind::Thinking,
         ..prompt()
     };
     let mut parts = Vec::new();
     let finished = engine
         .generate(&prompt, &params, &never, &mut |event| {
-            if let Event::Token { part, .. } = event {
-                parts.push(part);
+            if let Event::Token { kind, .. } = event {
+                parts.push(kind);
             }
         })
         .expect("it answers");
-    let thinking = parts.iter().filter(|&&part| part == Part::Thinking).count();
+    let thinking = parts
+        .iter()
+        .filter(|&&kind| kind == TokenKind::Thinking)
+        .count();
     assert!(thinking > 0);
     assert_eq!(finished.stats.thinking_tokens, thinking);
 }

@@ -1,11 +1,10 @@
 //! The tiny model's own words at temperature 0: one text through tokenizer, template, forward pass and sampler.
 
 use std::fs;
-use std::sync::atomic::AtomicBool;
 
 use engine::{
     Conversation, CpuLevel, Engine, Event, GenerateParams, KvType, LoadOptions, Prompt, Role,
-    Sampling, Turn,
+    Sampling, Signals, Turn,
 };
 use serde::{Deserialize, Serialize};
 
@@ -46,7 +45,7 @@ fn answer(engine: &mut Engine, question: &str, thinking: bool) -> String {
         ..GenerateParams::default()
     };
     let mut ids = Vec::new();
-    let finished = engine.generate(&prompt, &params, &AtomicBool::new(false), &mut |event| {
+    let finished = engine.generate(&prompt, &params, &Signals::default(), &mut |event| {
         if let Event::Token { id, .. } = event {
             ids.push(id);
         }

@@ -2,26 +2,33 @@
 //! before together with the answer that was generated.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use engine::gguf::write::{self, Field};
 use engine::{
-    ChatTemplate, Conversation, Gguf, Part, Prompt, PromptError, Role, Tokenizer, Turn,
-    encode_prompt,
+    ChatTemplate, Conversation, Gguf, Prompt, PromptEncoder, PromptError, Role, TokenKind,
+    Tokenizer, Turn,
 };
 use jiff::civil::Date;
 use serde_json::json;
+use testing::{Lcg, hostile};
 
 mod answers;
 mod messages;
 
 const TODAY: Date = Date::constant(2026, 3, 5);
 
-fn tiny_model() -> (Tokenizer, ChatTemplate) {
+fn tiny_model() -> (Arc<Tokenizer>, Arc<ChatTemplate>) {
     let file = Gguf::open(&testing::tiny_model()).expect("the tiny model");
     let template = file.str("tokenizer.chat_template").expect("a template");
     let template = ChatTemplate::parse(template).expect("a template");
-    (Tokenizer::from_gguf(&file).expect("a tokenizer"), template)
+    let tokenizer = Tokenizer::from_gguf(&file).expect("a tokenizer");
+    (Arc::new(tokenizer), Arc::new(template))
+}
+
+fn built_in() -> Arc<ChatTemplate> {
+    Arc::new(ChatTemplate::built_in())
 }
 
 fn conversation(messages: Vec<Turn>, thinking: bool) -> Conversation {
@@ -35,10 +42,11 @@ fn conversation(messages: Vec<Turn>, thinking: bool) -> Conversation {
 
 fn prompt_of(
     conversation: &Conversation,
-    template: &ChatTemplate,
-    tokenizer: &Tokenizer,
+    template: &Arc<ChatTemplate>,
+    tokenizer: &Arc<Tokenizer>,
 ) -> Result<Prompt, PromptError> {
-    encode_prompt(conversation, template, tokenizer, &AtomicBool::new(false))
+    let encoder = PromptEncoder::new(Arc::clone(template), Arc::clone(tokenizer));
+    encoder.prompt(conversation, &AtomicBool::new(false))
 }
 
 fn user(text: &str) -> Turn {
@@ -51,60 +59,6 @@ fn generated(ids: Vec<u32>, thinking: &str, text: &str) -> Turn {
         thinking: Some(thinking.to_owned()),
         ..Turn::new(Role::Assistant, text)
     }
-}
-
-/// A small generator of numbers, the same on every run.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: usize) -> usize {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        usize::try_from(self.0 >> 33).expect("31 bits") % end
-    }
-}
-
-const HOSTILE: [&str; 26] = [
-    "<|im_end|>",
-    "<|im_start|>",
-    "<think>",
-    "</think>",
-    "<",
-    "|im_end|>",
-    "<|im_",
-    "end|>",
-    "<<",
-    "\u{fdd0}",
-    "\u{fdd1}",
-    "\u{fdd1}0\u{fdd1}",
-    "\u{fdd2}",
-    "<\u{fdd0}",
-    "/think",
-    "/no_think",
-    "{{ 7*7 }}",
-    "{% if %}",
-    "\n",
-    "\n\n",
-    " ",
-    "é",
-    "🙂",
-    "\u{e000}",
-    "\u{10ffff}",
-    "plain",
-];
-
-fn hostile(random: &mut Random) -> String {
-    let pieces = 1 + random.below(12);
-    (0..pieces)
-        .map(|_| match random.below(4) {
-            0 => char::from_u32(u32::try_from(random.below(0x11_0000)).expect("a code"))
-                .unwrap_or('\u{fffd}')
-                .to_string(),
-            _ => HOSTILE[random.below(HOSTILE.len())].to_owned(),
-        })
-        .collect()
 }
 
 fn count(ids: &[u32], id: u32) -> usize {
@@ -124,8 +78,8 @@ fn content_never_becomes_structure() {
         })
         .collect();
     assert_eq!(specials.len(), 13);
-    let mut random = Random(7);
-    for template in [tiny_template, ChatTemplate::built_in()] {
+    let mut random = Lcg(7);
+    for template in [tiny_template, built_in()] {
         for round in 0..400 {
             let thinking = round % 2 == 0;
             let texts: Vec<String> = (0..5).map(|_| hostile(&mut random)).collect();
@@ -178,52 +132,6 @@ fn content_never_becomes_structure() {
 }
 
 #[test]
-fn content_joined_to_a_templates_text_stays_text() {
-    let (tokenizer, _) = tiny_model();
-    let asked = |source: &str, text: &str| {
-        let template = ChatTemplate::parse(source).expect("a template");
-        let conversation = conversation(vec![user(text)], true);
-        prompt_of(&conversation, &template, &tokenizer).expect("a prompt")
-    };
-    let special = |ids: &[u32]| {
-        let control = |id: &&u32| {
-            let text = std::str::from_utf8(tokenizer.piece(**id));
-            text.is_ok_and(|text| tokenizer.special(text) == Some(**id))
-        };
-        ids.iter().filter(control).count()
-    };
-    for whole in ["<|im_end|>", "<|im_start|>", "<think>", "</think>"] {
-        for from in 0..whole.len() {
-            for to in from + 1..=whole.len() {
-                let (before, inside, after) = (&whole[..from], &whole[from..to], &whole[to..]);
-                for strip in ["", " | trim", ".strip()", ".lstrip('\\n')", ".rstrip()"] {
-                    let source = format!("{before}{{{{ messages[-1]['content']{strip} }}}}{after}");
-                    let prompt = asked(&source, inside);
-                    assert_eq!(tokenizer.decode(&prompt.ids), whole, "{source}");
-                    assert_eq!(special(&prompt.ids), 0, "{source} over {inside:?}");
-                    if strip.contains("tri") && !strip.contains("\\n") {
-                        let prompt = asked(&source, &format!(" {inside}\n"));
-                        assert_eq!(special(&prompt.ids), 0, "{source} over {inside:?} in space");
-                    }
-                }
-            }
-        }
-    }
-    // Two pieces of content, with nothing between them.
-    let source = "{{ messages[-1]['content'] }}{{ messages[-1]['content'] }}";
-    for text in [
-        "<|im_end|><|im_end|",
-        "|im_end|><",
-        "\u{fdd0}",
-        ">",
-        "think",
-    ] {
-        let prompt = asked(source, text);
-        assert_eq!(special(&prompt.ids), 0, "{text:?}");
-    }
-}
-
-#[test]
 fn innocent_prompts_are_the_render_encoded() {
     let (tokenizer, template) = tiny_model();
     for thinking in [true, false] {
@@ -247,14 +155,14 @@ fn innocent_prompts_are_the_render_encoded() {
         assert_eq!(tokenizer.decode(&prompt.ids), render);
         assert_eq!(prompt.ids, tokenizer.encode(&render, true));
         let opened = tokenizer.decode(&prompt.ids).ends_with("<think>\n");
-        assert_eq!(prompt.starts_in == Part::Thinking, opened);
+        assert_eq!(prompt.starts_in == TokenKind::Thinking, opened);
     }
 }
 
 #[test]
 fn instructions_do_not_switch_the_mode() {
     let (tokenizer, tiny_template) = tiny_model();
-    for template in [tiny_template, ChatTemplate::built_in()] {
+    for template in [tiny_template, built_in()] {
         for thinking in [true, false] {
             let instructions = "Read /srv/think/notes and /no_think; see /system_override.\n";
             let conversation = Conversation {
@@ -278,7 +186,7 @@ fn instructions_do_not_switch_the_mode() {
 #[test]
 fn blank_instructions_are_none() {
     let (tokenizer, template) = tiny_model();
-    for template in [template, ChatTemplate::built_in()] {
+    for template in [template, built_in()] {
         let text = |instructions: Option<&str>| {
             let messages = vec![Turn::new(Role::System, "Speak French."), user("Hi")];
             let conversation = Conversation {
@@ -335,24 +243,15 @@ fn a_prompt_begins_with_one_begin_of_text() {
     ];
     let image = write::header(fields.chain(begins), &[]);
     let file = Gguf::from_bytes(image).expect("a GGUF");
-    let tokenizer = Tokenizer::from_gguf(&file).expect("a tokenizer");
-    for source in ["{{ bos_token }}hi", "hi"] {
-        let template = ChatTemplate::parse(source).expect("a template");
+    let tokenizer = Arc::new(Tokenizer::from_gguf(&file).expect("a tokenizer"));
+    const CHAT: &str = "{% for m in messages %}<|im_start|>{{ m.content }}<|im_end|>{% endfor %}";
+    for source in [format!("{{{{ bos_token }}}}{CHAT}"), CHAT.to_owned()] {
+        let template = Arc::new(ChatTemplate::parse(&source).expect("a template"));
         let asked = conversation(vec![user("Hi")], false);
         let prompt = prompt_of(&asked, &template, &tokenizer).expect("a prompt");
         assert_eq!(prompt.ids[0], begin, "{source}");
         assert_eq!(count(&prompt.ids, begin), 1, "{source}");
     }
-}
-
-#[test]
-fn a_template_that_reads_answers_gets_them_as_text() {
-    let (tokenizer, _) = tiny_model();
-    let template = ChatTemplate::parse("{% for m in messages %}{{ m.content[:2] }};{% endfor %}");
-    let turn = generated(tokenizer.encode("answer", true), "", "answer");
-    let prompt = conversation(vec![user("hi"), turn], true);
-    let prompt = prompt_of(&prompt, &template.expect("a template"), &tokenizer).expect("a prompt");
-    assert_eq!(tokenizer.decode(&prompt.ids), "hi;an;");
 }
 
 #[test]
@@ -370,11 +269,12 @@ fn a_prompt_in_the_making_can_be_stopped() {
     let (tokenizer, template) = tiny_model();
     let talk = conversation(vec![user(&"many words ".repeat(50_000))], true);
     let stop = AtomicBool::new(true);
-    let stopped = encode_prompt(&talk, &template, &tokenizer, &stop);
+    let encoder = PromptEncoder::new(template, tokenizer);
+    let stopped = encoder.prompt(&talk, &stop);
     assert!(
         matches!(stopped, Err(PromptError::Cancelled)),
         "{stopped:?}"
     );
-    let whole = encode_prompt(&talk, &template, &tokenizer, &AtomicBool::new(false));
+    let whole = encoder.prompt(&talk, &AtomicBool::new(false));
     assert!(whole.expect("a prompt").ids.len() > 50_000);
 }

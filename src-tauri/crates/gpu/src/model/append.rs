@@ -29,9 +29,9 @@ impl<E: Executor> DeviceModel<E> {
     ) -> Result<bool, GpuError> {
         let width = self.shape.embedding;
         let (mut rest, mut left) = (input, input.tokens(width));
-        self.reserve(self.len + left)?;
+        self.reserve(self.sequence.len + left)?;
         logits.clear();
-        let (before, capacity) = (self.len, max_pass_tokens(&self.exec.limits()));
+        let (before, capacity) = (self.sequence.len, max_pass_tokens(&self.exec.limits()));
         while left > 0 {
             let most = self.budget.tokens(self.layer_work(1)).min(capacity);
             let tokens = left.min(most);
@@ -41,11 +41,14 @@ impl<E: Executor> DeviceModel<E> {
                 Want::Last if left > 0 => Want::Nothing,
                 want => want,
             };
-            if !self.pass(now, here, cancel, logits)? {
-                self.len = before;
-                return Ok(false);
+            let pass = self.pass(now, here, cancel, logits);
+            if pass != Ok(true) {
+                self.sequence.len = before;
+                // Nobody waits for these: the time until the next pass is not theirs.
+                self.submits.clear();
+                return pass;
             }
-            self.len += tokens;
+            self.sequence.len += tokens;
         }
         if logits.iter().any(|logit| !logit.is_finite()) {
             return Err(GpuError::Wrong("NaN or infinite logits".to_owned()));
@@ -60,7 +63,11 @@ impl<E: Executor> DeviceModel<E> {
         cancel: &AtomicBool,
         logits: &mut Vec<f32>,
     ) -> Result<bool, GpuError> {
-        let plans = self.plans.take().map_or_else(|| self.build_plans(), Ok)?;
+        let plans = self
+            .sequence
+            .plans
+            .take()
+            .map_or_else(|| self.build_plans(), Ok)?;
         let tokens = input.tokens(self.shape.embedding);
         let pass_plans = match tokens {
             1 => &plans.decode,
@@ -72,7 +79,7 @@ impl<E: Executor> DeviceModel<E> {
         } else {
             MAX_CHUNKS
         };
-        let params = PassParams::new(self.len, tokens, max_chunks);
+        let params = PassParams::new(self.sequence.len, tokens, max_chunks);
         let (buffer, bytes) = match input {
             PassInput::Ids(ids) => (&self.buffers.tokens, bytemuck::cast_slice(ids)),
             PassInput::Rows(rows) => (&self.buffers.x, bytemuck::cast_slice(rows)),
@@ -86,7 +93,7 @@ impl<E: Executor> DeviceModel<E> {
         if complete {
             self.logits(pass_plans, params, want, logits)?;
         }
-        self.plans = Some(plans);
+        self.sequence.plans = Some(plans);
         Ok(complete)
     }
 
@@ -182,7 +189,7 @@ impl<E: Executor> DeviceModel<E> {
         let attention = 2 * shape.embedding * (shape.q_width() + shape.kv_width());
         let weights = attention + 3 * shape.embedding * shape.feed_forward;
         // Every token attends to the whole KV cache.
-        let cache = 2 * (self.len + tokens) * shape.q_width();
+        let cache = 2 * (self.sequence.len + tokens) * shape.q_width();
         tokens as f64 * (weights + cache) as f64
     }
 }

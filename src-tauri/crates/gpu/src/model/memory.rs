@@ -28,11 +28,6 @@ impl<E: Executor> DeviceModel<E> {
         Ok(true)
     }
 
-    /// Memory of the KV cache, in bytes.
-    pub fn kv_bytes(&self) -> usize {
-        self.cache.bytes(&self.shape)
-    }
-
     /// Empties the KV cache and sets its type. Returns true if the device has room for `positions`, without keeping the
     /// memory.
     ///
@@ -55,9 +50,9 @@ impl<E: Executor> DeviceModel<E> {
     /// Replaces the KV cache by an empty one.
     fn clear_cache(&mut self, kv: KvType) -> Result<(), GpuError> {
         self.truncate(0);
-        self.plans = None;
+        self.sequence.plans = None;
         let layers = self.layers();
-        self.cache = GpuKvCache::new(&mut self.exec, &self.shape, layers, kv)?;
+        self.sequence.cache = GpuKvCache::new(&mut self.exec, &self.shape, layers, kv)?;
         Ok(())
     }
 
@@ -70,8 +65,8 @@ impl<E: Executor> DeviceModel<E> {
         // Memory of trial allocations is free only once the device is idle.
         self.exec.wait_idle()?;
         self.reserve(1)?;
-        if self.plans.is_none() {
-            self.plans = Some(self.build_plans()?);
+        if self.sequence.plans.is_none() {
+            self.sequence.plans = Some(self.build_plans()?);
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! A model on a device, with the KV cache of one sequence.
+//! A model on a device, with the KV caches of its sequences.
 
 use std::collections::VecDeque;
 use std::time::Instant;
@@ -31,7 +31,7 @@ mod tests;
 /// `[count, rotary / 2, 2]`.
 pub type Angles = Box<dyn Fn(usize, usize) -> Vec<f32> + Send>;
 
-/// The last layers of a model on a device, with the KV cache of one sequence.
+/// The last layers of a model on a device, with the sequence that its passes extend.
 pub struct DeviceModel<E: Executor> {
     exec: E,
     shape: Shape,
@@ -39,6 +39,16 @@ pub struct DeviceModel<E: Executor> {
     weights: GpuWeights<E::Buffer>,
     angles: Angles,
     buffers: PassBuffers<E::Buffer>,
+    sequence: DeviceSequence<E>,
+    budget: SubmitBudget,
+    /// Submits of a prompt that have not been waited for.
+    submits: VecDeque<InFlight<E::Submission>>,
+    /// End of the last of them.
+    last_retired: Option<Instant>,
+}
+
+/// The KV cache of a sequence on a device.
+pub struct DeviceSequence<E: Executor> {
     cache: GpuKvCache<E::Buffer>,
     /// Positions in the KV cache.
     len: usize,
@@ -46,11 +56,6 @@ pub struct DeviceModel<E: Executor> {
     plans: Option<ModelPlans<E::BoundKernel>>,
     /// Passes whose sampled token has not been read yet.
     sampled: VecDeque<E::Submission>,
-    budget: SubmitBudget,
-    /// Submits of a prompt that have not been waited for.
-    submits: VecDeque<InFlight<E::Submission>>,
-    /// End of the last of them.
-    last_retired: Option<Instant>,
 }
 
 /// A submit in flight.
@@ -94,10 +99,7 @@ impl<E: Executor> DeviceModel<E> {
             weights,
             angles,
             buffers,
-            cache,
-            len: 0,
-            plans: None,
-            sampled: VecDeque::new(),
+            sequence: DeviceSequence::new(cache),
             budget: SubmitBudget::default(),
             submits: VecDeque::new(),
             last_retired: None,
@@ -106,22 +108,40 @@ impl<E: Executor> DeviceModel<E> {
 
     /// Removes all but the first `len` positions.
     pub fn truncate(&mut self, len: usize) {
-        self.len = self.len.min(len);
-        self.sampled.clear();
+        self.sequence.truncate(len);
         self.submits.clear();
+    }
+
+    /// Makes an empty sequence and exchanges it for the model's own.
+    ///
+    /// # Errors
+    /// Returns the device's error.
+    pub fn take_sequence(&mut self) -> Result<DeviceSequence<E>, GpuError> {
+        let (layers, kv) = (self.weights.layers.len(), self.options.kv);
+        let cache = GpuKvCache::new(&mut self.exec, &self.shape, layers, kv)?;
+        Ok(std::mem::replace(
+            &mut self.sequence,
+            DeviceSequence::new(cache),
+        ))
+    }
+
+    /// Exchanges the sequence that passes extend.
+    pub fn swap_sequence(&mut self, sequence: &mut DeviceSequence<E>) {
+        std::mem::swap(&mut self.sequence, sequence);
     }
 
     /// The parameters of a pass over one token.
     fn token_params(&self) -> PassParams {
-        PassParams::new(self.len, 1, MAX_CHUNKS)
+        PassParams::new(self.sequence.len, 1, MAX_CHUNKS)
     }
 
     /// Grows the KV cache to at least `positions`.
     fn reserve(&mut self, positions: usize) -> Result<(), GpuError> {
-        if positions > self.cache.capacity() {
+        if positions > self.sequence.cache.capacity() {
             // The plans bind the buffers that are replaced.
-            self.plans = None;
-            self.cache
+            self.sequence.plans = None;
+            self.sequence
+                .cache
                 .reserve(&mut self.exec, &self.shape, positions, &*self.angles)?;
         }
         Ok(())
@@ -144,7 +164,7 @@ impl<E: Executor> DeviceModel<E> {
             first_layer,
             options: self.options,
             buffers: &self.buffers,
-            cache: &self.cache,
+            cache: &self.sequence.cache,
             tokens,
             ops: Vec::new(),
         };
@@ -171,6 +191,43 @@ impl<E: Executor> DeviceModel<E> {
             head,
             sample,
         })
+    }
+}
+
+impl<E: Executor> DeviceSequence<E> {
+    fn new(cache: GpuKvCache<E::Buffer>) -> DeviceSequence<E> {
+        DeviceSequence {
+            cache,
+            len: 0,
+            plans: None,
+            sampled: VecDeque::new(),
+        }
+    }
+
+    /// Positions in the KV cache.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Returns true if the KV cache is empty.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Removes all but the first `len` positions.
+    pub fn truncate(&mut self, len: usize) {
+        self.len = self.len.min(len);
+        self.sampled.clear();
+    }
+
+    /// Submitted passes whose sampled token has not been waited for.
+    pub fn in_flight(&self) -> usize {
+        self.sampled.len()
+    }
+
+    /// Memory of the KV cache, in bytes.
+    pub fn kv_bytes(&self) -> usize {
+        self.cache.bytes()
     }
 }
 

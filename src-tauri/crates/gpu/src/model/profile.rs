@@ -33,8 +33,12 @@ impl<E: Executor> DeviceModel<E> {
     /// # Errors
     /// Returns the device's error.
     pub fn profile(&mut self) -> Result<Vec<KernelCost>, GpuError> {
-        self.reserve(self.len + 1)?;
-        let plans = self.plans.take().map_or_else(|| self.build_plans(), Ok)?;
+        self.reserve(self.sequence.len + 1)?;
+        let plans = self
+            .sequence
+            .plans
+            .take()
+            .map_or_else(|| self.build_plans(), Ok)?;
         let params = self.token_params();
         let (mut dispatches, mut ops) = (Vec::new(), Vec::new());
         for plan in plans.decode.token(!self.sampler_embeds()) {
@@ -42,7 +46,10 @@ impl<E: Executor> DeviceModel<E> {
             ops.extend(plan.iter().filter(|op| params.includes(op)));
         }
         let times = self.exec.timed(&dispatches)?;
-        let attended = self.cache.bytes_read(&self.shape, self.len + 1);
+        let attended = self
+            .sequence
+            .cache
+            .bytes_read(&self.shape, self.sequence.len + 1);
         let mut kinds: Vec<KernelCost> = Vec::new();
         for (index, op) in ops.iter().enumerate() {
             let seconds = times.as_ref().map(|times| times[index]);
@@ -64,7 +71,7 @@ impl<E: Executor> DeviceModel<E> {
                 }),
             }
         }
-        self.plans = Some(plans);
+        self.sequence.plans = Some(plans);
         Ok(kinds)
     }
 

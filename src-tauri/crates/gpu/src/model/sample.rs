@@ -66,8 +66,12 @@ impl<E: Executor> DeviceModel<E> {
     /// # Errors
     /// Returns the device's error.
     pub fn submit(&mut self, id: Option<u32>, u: f32) -> Result<(), GpuError> {
-        self.reserve(self.len + 1)?;
-        let plans = self.plans.take().map_or_else(|| self.build_plans(), Ok)?;
+        self.reserve(self.sequence.len + 1)?;
+        let plans = self
+            .sequence
+            .plans
+            .take()
+            .map_or_else(|| self.build_plans(), Ok)?;
         let decode = &plans.decode;
         let mut params = self.token_params();
         params.u = u;
@@ -81,20 +85,15 @@ impl<E: Executor> DeviceModel<E> {
         }
         let readback = Some((&self.buffers.tokens, 8));
         let submission = self.exec.submit(&dispatches, readback)?;
-        self.sampled.push_back(submission);
-        self.len += 1;
-        self.plans = Some(plans);
+        self.sequence.sampled.push_back(submission);
+        self.sequence.len += 1;
+        self.sequence.plans = Some(plans);
         Ok(())
     }
 
     /// Returns true if the kernel that samples a token embeds it, too.
     pub(super) fn sampler_embeds(&self) -> bool {
         self.weights.token_embd.parts.len() == 1
-    }
-
-    /// Submitted passes whose sampled token has not been waited for.
-    pub fn in_flight(&self) -> usize {
-        self.sampled.len()
     }
 
     /// Waits for the first pass in flight and returns the token that it sampled; `None` if the filters keep more tokens
@@ -104,7 +103,7 @@ impl<E: Executor> DeviceModel<E> {
     /// Fails if the device fails, or the logits have NaN.
     pub fn wait(&mut self) -> Result<Option<u32>, GpuError> {
         let none = || GpuError::Wrong("no pass is in flight".to_owned());
-        let submission = self.sampled.pop_front().ok_or_else(none)?;
+        let submission = self.sequence.sampled.pop_front().ok_or_else(none)?;
         let words: Vec<u32> = bytemuck::pod_collect_to_vec(&self.exec.wait(submission)?);
         match words[..] {
             [id, SAMPLED] if (id as usize) < self.shape.vocab => Ok(Some(id)),

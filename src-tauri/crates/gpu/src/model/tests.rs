@@ -120,7 +120,7 @@ fn the_last_blocks_alone_take_rows_and_no_embedding() {
     let (rows, never) = (vec![0.0; 3 * 2048], AtomicBool::new(false));
     let mut logits = Vec::new();
     let complete = model.append(PassInput::Rows(&rows), Want::Last, &never, &mut logits);
-    assert_eq!((complete, model.len), (Ok(true), 3));
+    assert_eq!((complete, model.sequence.len), (Ok(true), 3));
     assert_eq!(logits.len(), 128_256);
     let ran: Vec<&str> = model.exec.submits.concat();
     assert!(!ran.contains(&"embed"), "{ran:?}");

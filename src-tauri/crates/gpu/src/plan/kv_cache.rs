@@ -12,6 +12,8 @@ const GROWTH: usize = 1024;
 /// Keys and values of every layer on the device, `[capacity, K]` each, and RoPE's angles `[capacity, rotary / 2, 2]`.
 pub(crate) struct GpuKvCache<B> {
     ty: KvType,
+    /// K
+    width: usize,
     capacity: usize,
     layers: Vec<GpuKvLayer<B>>,
     pub(crate) rotation: B,
@@ -40,6 +42,7 @@ impl<B: Clone> GpuKvCache<B> {
     ) -> Result<GpuKvCache<B>, GpuError> {
         let mut cache = GpuKvCache {
             ty,
+            width: shape.kv_width(),
             capacity: 0,
             layers: Vec::new(),
             rotation: exec.buffer("rotation", 0)?,
@@ -62,9 +65,8 @@ impl<B: Clone> GpuKvCache<B> {
     }
 
     /// Memory of the keys and values, in bytes.
-    pub(crate) fn bytes(&self, shape: &Shape) -> usize {
-        let width = shape.kv_width();
-        let all: u64 = sizes(self.ty, width, self.capacity).iter().sum();
+    pub(crate) fn bytes(&self) -> usize {
+        let all: u64 = sizes(self.ty, self.width, self.capacity).iter().sum();
         usize::try_from(2 * all).unwrap_or(usize::MAX) * self.layers.len()
     }
 

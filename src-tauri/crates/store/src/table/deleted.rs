@@ -64,7 +64,8 @@ impl MessageTable<'_> {
     pub fn deleted(&self, limit: u32) -> Result<Vec<DeletedMessage>, StoreError> {
         let mut read = self.db.prepare_cached(&format!(
             "SELECT message.id, chat.id, chat.title,
-                 substr(coalesce(nullif(message.text, ''), message.thinking, ''), 1, 200), deleted_message.deleted_at
+                 coalesce((SELECT substr(part.text, 1, 200) FROM part WHERE part.message = message.id
+                           ORDER BY kind <> 'text', place LIMIT 1), ''), deleted_message.deleted_at
              FROM deleted_message
              JOIN message ON message.id = deleted_message.message JOIN chat ON chat.id = message.chat
              WHERE {CAN_BE_RESTORED} ORDER BY deleted_message.deleted_at DESC, message.id DESC LIMIT ?1"

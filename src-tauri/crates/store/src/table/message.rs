@@ -5,94 +5,19 @@
 //! branch, and every message stores in `shown` which of its children was shown last, so that
 //! returning to a branch returns to its leaf.
 
-use inference::Role;
+mod steps;
+
+use inference::{Parts, Role};
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, ValueRef};
 use rusqlite::{Connection, OptionalExtension, Row};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::error::StoreError;
-use crate::migrate::Step;
 use crate::table::id::{ChatId, MessageId};
+use crate::table::part;
 
-// No cascade along `parent`: SQLite would recurse once per message, and only up to 1,000 times. Messages are deleted
-// with their chat, and the key is checked then.
-pub(crate) const STEPS: &[Step] = &[CREATE, CONTEXT, LENGTH, MOMENT, GUIDE];
-
-const CREATE: Step = Step {
-    version: 1,
-    sql: "CREATE TABLE message (
-              id               INTEGER PRIMARY KEY AUTOINCREMENT,
-              chat             INTEGER NOT NULL REFERENCES chat (id) ON DELETE CASCADE,
-              parent           INTEGER REFERENCES message (id) DEFERRABLE INITIALLY DEFERRED,
-              shown            INTEGER REFERENCES message (id) DEFERRABLE INITIALLY DEFERRED,
-              role             TEXT    NOT NULL CHECK (role IN ('user', 'assistant')),
-              state            TEXT    NOT NULL CHECK (state IN
-                                   ('writing', 'done', 'stopped', 'interrupted', 'limit', 'failed')),
-              text             TEXT    NOT NULL,
-              thinks           INTEGER NOT NULL,
-              thinking         TEXT,
-              thinking_ms      INTEGER,
-              tokens           BLOB    NOT NULL DEFAULT x'',
-              model            TEXT,
-              stats            TEXT,
-              error_code       TEXT,
-              error_message    TEXT,
-              kept_from        INTEGER,
-              thinking_from    INTEGER,
-              omitted_messages INTEGER NOT NULL DEFAULT 0,
-              omitted_thinking INTEGER NOT NULL DEFAULT 0,
-              created_at       INTEGER NOT NULL
-          ) STRICT;
-          CREATE INDEX message_of_chat ON message (chat, parent);
-          CREATE INDEX message_parent ON message (parent);
-          CREATE INDEX message_shown ON message (shown);
-          CREATE INDEX chat_leaf ON chat (leaf);
-          CREATE INDEX message_writing ON message (id) WHERE state = 'writing';",
-};
-
-// `prompt_leaf` refers to another chat, which may be purged: an id is never given twice.
-const CONTEXT: Step = Step {
-    version: 4,
-    sql: "ALTER TABLE message ADD COLUMN prompt_leaf INTEGER;
-          ALTER TABLE message ADD COLUMN read_again INTEGER NOT NULL DEFAULT 0;",
-};
-
-const LENGTH: Step = Step {
-    version: 4,
-    sql: "ALTER TABLE message ADD COLUMN length_wish TEXT CHECK (length_wish IN ('shorter', 'longer'));",
-};
-
-const GUIDE: Step = Step {
-    version: 6,
-    sql: "ALTER TABLE message ADD COLUMN guide TEXT;",
-};
-
-/// Position of a message in time among all others, whatever the order of writing: imports and copies bring old ones.
-/// The indices of the search name messages by it, because they give the last first without sorting.
-///
-/// It is a number for 16 seconds, or the next free one: close numbers keep the indices small. A message without a free
-/// number nearby comes before all others.
-const MOMENT: Step = Step {
-    version: 4,
-    sql: "ALTER TABLE message ADD COLUMN moment INTEGER;
-          UPDATE message SET moment = placed.moment FROM (
-              SELECT id, place + max((created_at >> 4) - place) OVER (ORDER BY place) AS moment
-              FROM (SELECT id, created_at, row_number() OVER (ORDER BY created_at, id) AS place FROM message)
-          ) AS placed WHERE placed.id = message.id;
-          CREATE UNIQUE INDEX message_moment ON message (moment);
-          CREATE TRIGGER message_gets_moment AFTER INSERT ON message BEGIN
-              UPDATE message SET moment = (
-                  SELECT coalesce(min(next), (SELECT min(moment) - 1 FROM message)) FROM (
-                      SELECT time + width AS beyond, coalesce(
-                          (SELECT max(moment) + 1 FROM message WHERE moment >= time AND moment < time + width), time
-                      ) AS next
-                      FROM (SELECT new.created_at >> 4 AS time),
-                           (SELECT column1 AS width FROM (VALUES (1), (16), (256), (4096), (65536), (1048576)))
-                  ) WHERE next < beyond
-              ) WHERE id = new.id;
-          END;",
-};
+pub(crate) use steps::STEPS;
 
 /// The state of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -196,7 +121,7 @@ pub struct MessageRow {
 
 /// A message to add.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NewMessage<'a> {
+pub struct NewMessage {
     /// The chat.
     pub chat: ChatId,
     /// Message that it follows.
@@ -205,8 +130,8 @@ pub struct NewMessage<'a> {
     pub role: Role,
     /// Its state.
     pub state: MessageState,
-    /// Its text so far.
-    pub text: &'a str,
+    /// Its parts so far.
+    pub parts: Parts,
     /// True if thinking is requested.
     pub thinks: bool,
     /// Unix seconds.
@@ -216,10 +141,8 @@ pub struct NewMessage<'a> {
 /// The part of an answer's row that is journaled while it is written.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Progress {
-    /// The text.
-    pub text: String,
-    /// The thinking.
-    pub thinking: Option<String>,
+    /// The parts.
+    pub parts: Parts,
     /// Milliseconds of thinking.
     pub thinking_ms: Option<u32>,
     /// Generated ids, thinking and tags included.
@@ -253,7 +176,7 @@ pub struct OmittedRow {
     pub thinking: u32,
 }
 
-const COLUMNS: &str = "message.id AS id, message.chat AS chat, message.parent AS parent, role, state, text, thinking, \
+const COLUMNS: &str = "message.id AS id, message.chat AS chat, message.parent AS parent, role, state, \
      thinking_ms, tokens, model, thinks, stats, error_code, error_message, kept_from, thinking_from, omitted_messages, \
      omitted_thinking, message.created_at AS created_at, prompt_leaf, read_again, length_wish, guide";
 
@@ -273,23 +196,23 @@ const DOWN: &str = "WITH RECURSIVE down (id, depth) AS (
 const LEAF: &str = "SELECT id FROM down WHERE id IS NOT NULL ORDER BY depth DESC LIMIT 1";
 
 impl MessageRow {
-    fn read(row: &Row<'_>) -> rusqlite::Result<MessageRow> {
+    fn read(db: &Connection, row: &Row<'_>) -> rusqlite::Result<MessageRow> {
         let id = |column: &str| {
             row.get::<_, Option<i64>>(column)
                 .map(|id| id.map(MessageId))
         };
         let code: Option<String> = row.get("error_code")?;
-        let message: Option<String> = row.get("error_message")?;
+        let cause: Option<String> = row.get("error_message")?;
+        let message = MessageId(row.get("id")?);
         Ok(MessageRow {
-            id: MessageId(row.get("id")?),
+            id: message,
             chat: ChatId(row.get("chat")?),
             parent: id("parent")?,
             role: Role::from_name(row.get_ref("role")?.as_str()?)
                 .ok_or(FromSqlError::InvalidType)?,
             state: row.get("state")?,
             progress: Progress {
-                text: row.get("text")?,
-                thinking: row.get("thinking")?,
+                parts: part::of_message(db, message)?,
                 thinking_ms: row.get("thinking_ms")?,
                 tokens: unpack(row.get_ref("tokens")?.as_blob()?),
                 model: row.get("model")?,
@@ -298,10 +221,10 @@ impl MessageRow {
             thinks: row.get("thinks")?,
             length: row.get("length_wish")?,
             stats: row
-                .get::<_, Option<String>>(11)?
+                .get::<_, Option<String>>("stats")?
                 .and_then(|json| serde_json::from_str(&json).ok()),
             error: code
-                .zip(message)
+                .zip(cause)
                 .map(|(code, message)| ErrorRow { code, message }),
             omitted: OmittedRow {
                 kept_from: id("kept_from")?,
@@ -314,6 +237,46 @@ impl MessageRow {
             read_again: row.get("read_again")?,
         })
     }
+}
+
+/// Runs statements in a transaction: that which is open, or one of their own.
+fn atomically<T>(
+    db: &Connection,
+    act: impl FnOnce() -> Result<T, StoreError>,
+) -> Result<T, StoreError> {
+    let own = db
+        .is_autocommit()
+        .then(|| db.unchecked_transaction())
+        .transpose()?;
+    let made = act()?;
+    own.map_or(Ok(()), rusqlite::Transaction::commit)?;
+    Ok(made)
+}
+
+/// Ends a message that was added, unless it is in progress.
+pub(crate) fn set_state(
+    db: &Connection,
+    message: MessageId,
+    state: MessageState,
+) -> rusqlite::Result<()> {
+    if state != MessageState::Writing {
+        db.prepare_cached("UPDATE message SET state = ?2 WHERE id = ?1")?
+            .execute((message.0, state))?;
+    }
+    Ok(())
+}
+
+/// Gives a copy in progress the parts and the state of a message.
+pub(crate) fn copy_parts(
+    from: &Connection,
+    message: MessageId,
+    to: &Connection,
+    copy: MessageId,
+) -> rusqlite::Result<()> {
+    part::set(to, copy, &part::of_message(from, message)?)?;
+    let mut state = from.prepare_cached("SELECT state FROM message WHERE id = ?1")?;
+    let state = state.query_row([message.0], |row| row.get(0))?;
+    set_state(to, copy, state)
 }
 
 /// Packs ids into four bytes each, little endian.
@@ -345,7 +308,7 @@ impl MessageTable<'_> {
         let row = self
             .db
             .prepare_cached(&sql)?
-            .query_row([message.0], MessageRow::read)
+            .query_row([message.0], |row| MessageRow::read(self.db, row))
             .optional()?;
         row.ok_or(StoreError::NotFound("message"))
     }
@@ -371,7 +334,9 @@ impl MessageTable<'_> {
              SELECT {COLUMNS} FROM up JOIN message ON message.id = up.id ORDER BY depth DESC"
         );
         let mut read = self.db.prepare_cached(&sql)?;
-        let rows = read.query_map((leaf.0, after.map(|id| id.0)), MessageRow::read)?;
+        let rows = read.query_map((leaf.0, after.map(|id| id.0)), |row| {
+            MessageRow::read(self.db, row)
+        })?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
@@ -406,33 +371,35 @@ impl MessageTable<'_> {
     }
 
     /// Adds a message and shows it.
-    pub fn add(&self, message: &NewMessage<'_>) -> Result<MessageId, StoreError> {
+    pub fn add(&self, message: &NewMessage) -> Result<MessageId, StoreError> {
         let NewMessage {
             chat,
             parent,
             role,
             state,
-            text,
+            parts,
             thinks,
             created_at,
         } = message;
-        self.db
-            .prepare_cached(
-                "INSERT INTO message (chat, parent, role, state, text, thinks, created_at)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-            )?
-            .execute((
-                chat.0,
-                parent.map(|id| id.0),
-                role.name(),
-                state,
-                text,
-                thinks,
-                created_at,
-            ))?;
-        let id = MessageId(self.db.last_insert_rowid());
-        self.show(id)?;
-        Ok(id)
+        atomically(self.db, || {
+            self.db
+                .prepare_cached(
+                    "INSERT INTO message (chat, parent, role, state, thinks, created_at)
+                     VALUES (?1, ?2, ?3, 'writing', ?4, ?5)",
+                )?
+                .execute((
+                    chat.0,
+                    parent.map(|id| id.0),
+                    role.name(),
+                    thinks,
+                    created_at,
+                ))?;
+            let id = MessageId(self.db.last_insert_rowid());
+            part::set(self.db, id, parts)?;
+            set_state(self.db, id, *state)?;
+            self.show(id)?;
+            Ok(id)
+        })
     }
 
     /// Shows the branch through this message, down to the leaf that was shown last, or to its latest message.
@@ -471,23 +438,22 @@ impl MessageTable<'_> {
         Ok(MessageId(leaf))
     }
 
-    /// Journals an answer in progress.
+    /// Journals an answer in progress. It is an error if it has ended.
     pub fn journal(&self, message: MessageId, progress: &Progress) -> Result<(), StoreError> {
-        self.db
-            .prepare_cached(
-                "UPDATE message SET text = ?2, thinking = ?3, thinking_ms = ?4, tokens = ?5, model = ?6, guide = ?7
-                 WHERE id = ?1",
-            )?
-            .execute((
-                message.0,
-                &progress.text,
-                &progress.thinking,
-                progress.thinking_ms,
-                pack(&progress.tokens),
-                &progress.model,
-                &progress.guide,
-            ))?;
-        Ok(())
+        atomically(self.db, || {
+            self.db
+                .prepare_cached(
+                    "UPDATE message SET thinking_ms = ?2, tokens = ?3, model = ?4, guide = ?5 WHERE id = ?1",
+                )?
+                .execute((
+                    message.0,
+                    progress.thinking_ms,
+                    pack(&progress.tokens),
+                    &progress.model,
+                    &progress.guide,
+                ))?;
+            Ok(part::set(self.db, message, &progress.parts)?)
+        })
     }
 
     /// Sets the end of an answer. `None` keeps the statistics.
@@ -528,12 +494,15 @@ impl MessageTable<'_> {
 
     /// Restores the former content of an answer that was continued.
     pub fn put_back(&self, row: &MessageRow) -> Result<(), StoreError> {
-        self.journal(row.id, &row.progress)?;
-        self.db
-            .prepare_cached("UPDATE message SET stats = NULL WHERE id = ?1")?
-            .execute([row.id.0])?;
-        self.end(row.id, row.state, row.stats.as_ref(), row.error.as_ref())?;
-        self.omit(row.id, &row.omitted)
+        atomically(self.db, || {
+            self.reopen(row.id)?;
+            self.journal(row.id, &row.progress)?;
+            self.db
+                .prepare_cached("UPDATE message SET stats = NULL WHERE id = ?1")?
+                .execute([row.id.0])?;
+            self.end(row.id, row.state, row.stats.as_ref(), row.error.as_ref())?;
+            self.omit(row.id, &row.omitted)
+        })
     }
 
     /// Copies a message into another chat, below `parent`. The parts that its prompt left out refer to messages of its
@@ -544,22 +513,26 @@ impl MessageTable<'_> {
         chat: ChatId,
         parent: Option<MessageId>,
     ) -> Result<MessageId, StoreError> {
-        let copied = self
-            .db
-            .prepare_cached(&format!(
-                "INSERT INTO message (chat, parent, role, state, text, thinks, thinking, thinking_ms, tokens, model,
-                     stats, error_code, error_message, omitted_messages, omitted_thinking, created_at, length_wish,
-                     prompt_leaf, read_again, guide)
-                 SELECT ?2, ?3, role, state, text, thinks, thinking, thinking_ms, tokens, model,
-                     stats, error_code, error_message, omitted_messages, omitted_thinking, created_at, length_wish,
-                     prompt_leaf, read_again, guide
-                 FROM message WHERE id = ?1 AND NOT {IS_DELETED}"
-            ))?
-            .execute((message.0, chat.0, parent.map(|id| id.0)))?;
-        if copied == 0 {
-            return Err(StoreError::NotFound("message"));
-        }
-        Ok(MessageId(self.db.last_insert_rowid()))
+        atomically(self.db, || {
+            let copied = self
+                .db
+                .prepare_cached(&format!(
+                    "INSERT INTO message (chat, parent, role, state, thinks, thinking_ms, tokens, model,
+                         stats, error_code, error_message, omitted_messages, omitted_thinking, created_at, length_wish,
+                         prompt_leaf, read_again, guide)
+                     SELECT ?2, ?3, role, 'writing', thinks, thinking_ms, tokens, model,
+                         stats, error_code, error_message, omitted_messages, omitted_thinking, created_at, length_wish,
+                         prompt_leaf, read_again, guide
+                     FROM message WHERE id = ?1 AND NOT {IS_DELETED}"
+                ))?
+                .execute((message.0, chat.0, parent.map(|id| id.0)))?;
+            if copied == 0 {
+                return Err(StoreError::NotFound("message"));
+            }
+            let copy = MessageId(self.db.last_insert_rowid());
+            copy_parts(self.db, message, self.db, copy)?;
+            Ok(copy)
+        })
     }
 
     /// Stores the parts that an answer's prompt left out.

@@ -7,6 +7,7 @@ pub(crate) mod folder;
 pub(crate) mod id;
 pub(crate) mod json;
 pub(crate) mod message;
+pub(crate) mod part;
 pub(crate) mod preset;
 pub(crate) mod search;
 pub(crate) mod setting;

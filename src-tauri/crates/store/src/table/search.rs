@@ -12,6 +12,7 @@ mod index;
 mod pass;
 mod query;
 mod snippet;
+mod steps;
 mod words;
 
 use std::cmp::Reverse;
@@ -19,7 +20,7 @@ use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
-use inference::Role;
+use inference::{Part, Role};
 use rusqlite::types::FromSqlError;
 use rusqlite::{Connection, OptionalExtension};
 
@@ -28,12 +29,14 @@ use crate::error::StoreError;
 use crate::table::id::ChatId;
 use crate::table::id::MessageId;
 use crate::table::message::IS_DELETED;
+use crate::table::part;
 
 pub use answer::{ChatHits, SearchAnswer, SearchHit};
-pub(crate) use index::{STEPS, define_functions, delete_securely, refresh};
+pub(crate) use index::{define_functions, delete_securely, refresh};
 use pass::SearchPass;
 use query::terms;
 use snippet::Marker;
+pub(crate) use steps::STEPS;
 
 /// Time limit of a search, during which other requests to the store wait.
 const LIMIT: Duration = Duration::from_millis(250);
@@ -329,28 +332,35 @@ impl Search<'_> {
     }
 
     fn hit(&self, message: MessageId, marker: Option<&Marker>) -> rusqlite::Result<SearchHit> {
+        let parts = part::of_message(self.db, message)?;
+        let found = marker.and_then(|marker| {
+            let (texts, others): (Vec<_>, Vec<_>) = parts.0.iter().partition(|part| part.is_text());
+            let mut all = texts.into_iter().chain(others);
+            all.find_map(|part| Some((marker.snippet(part.content())?, part)))
+        });
+        let (snippet, part) = match found {
+            Some((snippet, part)) => (snippet, Some(part)),
+            None => {
+                let part = parts
+                    .0
+                    .iter()
+                    .find(|part| part.is_text())
+                    .or(parts.0.first());
+                let beginning = part.map(|part| part.content().chars().take(BEGINNING).collect());
+                (beginning.unwrap_or_default(), part)
+            }
+        };
         let mut read = self
             .db
-            .prepare_cached("SELECT text, thinking, created_at, role FROM message WHERE id = ?1")?;
+            .prepare_cached("SELECT created_at, role FROM message WHERE id = ?1")?;
         read.query_row([message.0], |row| {
-            let text = row.get_ref(0)?.as_str()?;
-            let thinking = row.get_ref(1)?.as_str_or_null()?.unwrap_or_default();
-            let found = marker.and_then(|marker| {
-                let in_text = marker.snippet(text).map(|snippet| (snippet, false));
-                in_text.or_else(|| marker.snippet(thinking).map(|snippet| (snippet, true)))
-            });
-            let (snippet, in_thinking) = found.unwrap_or_else(|| {
-                let in_thinking = text.is_empty();
-                let text = if in_thinking { thinking } else { text };
-                (text.chars().take(BEGINNING).collect(), in_thinking)
-            });
             Ok(SearchHit {
                 message,
-                role: Role::from_name(row.get_ref(3)?.as_str()?)
+                role: Role::from_name(row.get_ref(1)?.as_str()?)
                     .ok_or(FromSqlError::InvalidType)?,
-                in_thinking,
+                in_thinking: matches!(part, Some(Part::Thinking { .. })),
                 snippet,
-                at: row.get(2)?,
+                at: row.get(0)?,
             })
         })
     }
@@ -411,7 +421,7 @@ struct FoundChat {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{MessageState, NewMessage, Role, Store};
+    use crate::{MessageState, NewMessage, Parts, Role, Store};
 
     fn filled(messages: usize) -> Result<Store, StoreError> {
         let store = Store::in_memory()?;
@@ -423,7 +433,7 @@ mod tests {
                     parent: None,
                     role: Role::User,
                     state: MessageState::Done,
-                    text: &format!("goldcrest {n}"),
+                    parts: Parts::of_text(format!("goldcrest {n}")),
                     thinks: false,
                     created_at: 1,
                 })?;

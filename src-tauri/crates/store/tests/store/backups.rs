@@ -86,10 +86,7 @@ fn a_backup_in_which_something_else_was_put_is_refused() {
             "trigger \"message_search_data\"",
             "CREATE TRIGGER message_search_data AFTER INSERT ON message BEGIN DELETE FROM draft; END",
         ),
-        (
-            "trigger \"message_search_delete\"",
-            "DROP TRIGGER message_search_delete",
-        ),
+        ("trigger \"message_ends\"", "DROP TRIGGER message_ends"),
         ("view \"x\"", "CREATE VIEW x AS SELECT * FROM chat"),
         ("table \"x\"", "CREATE TABLE x (y)"),
         ("index \"x\"", "CREATE INDEX x ON chat (title)"),

@@ -21,11 +21,11 @@ fn journals_until_it_is_killed() {
         ..Progress::default()
     };
     for n in 0.. {
-        progress.text.push('x');
+        progress.parts.push_text("x");
         progress.tokens.push(n);
         store.messages().journal(message, &progress).unwrap();
         let mut out = std::io::stdout();
-        writeln!(out, "safe {}", progress.text.len()).unwrap();
+        writeln!(out, "safe {}", progress.parts.text().len()).unwrap();
         out.flush().unwrap();
     }
 }
@@ -52,7 +52,7 @@ fn what_was_journaled_survives_kill_9_at_any_moment() {
         let leaf = store.chats().list().unwrap()[0].leaf.unwrap();
         let row = store.messages().get(leaf).unwrap();
         assert_eq!(row.state, MessageState::Interrupted);
-        let written = row.progress.text.len();
+        let written = row.progress.parts.text().len();
         assert!(
             written >= safe && written <= safe + 1,
             "{written} characters written, {safe} stored"

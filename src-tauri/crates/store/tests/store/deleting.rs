@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use store::{
-    ChatId, LengthWish, MessageId, MessageState, OmittedRow, Progress, Purged, Store, StoreError,
+    ChatId, LengthWish, MessageId, MessageState, OmittedRow, Parts, Progress, Purged, Store,
+    StoreError,
 };
 
 use crate::{LONG, answer, chat, found, say};
@@ -24,7 +25,7 @@ fn tree() -> Tree {
     let ended = |asked, text: &str| {
         let id = answer(&store, chat, asked);
         let progress = Progress {
-            text: text.into(),
+            parts: Parts::of_text(text),
             ..Progress::default()
         };
         store.messages().journal(id, &progress).unwrap();
@@ -199,8 +200,7 @@ fn an_answer_gets_back_what_it_had() {
     let (id, asked) = chat(&store, "Goldcrests", "How heavy?");
     let message = answer(&store, id, asked);
     let progress = Progress {
-        text: "Six".into(),
-        thinking: Some("Hm.".into()),
+        parts: Parts::of_answer(Some("Hm.".into()), "Six"),
         thinking_ms: Some(7),
         tokens: vec![4, 5],
         model: Some("m".into()),
@@ -212,6 +212,7 @@ fn an_answer_gets_back_what_it_had() {
         .end(message, MessageState::Stopped, None, None)
         .unwrap();
     let before = messages.get(message).unwrap();
+    messages.reopen(message).unwrap();
     messages.journal(message, &Progress::default()).unwrap();
     let stats = serde_json::json!({"tokens": 3});
     messages
@@ -233,8 +234,7 @@ fn a_message_is_copied_into_another_chat() {
     let message = answer(&store, id, asked);
     let messages = store.messages();
     let progress = Progress {
-        text: "Six grams.".into(),
-        thinking: Some("Hm.".into()),
+        parts: Parts::of_answer(Some("Hm.".into()), "Six grams."),
         thinking_ms: Some(7),
         tokens: vec![4, 5],
         model: Some("m".into()),

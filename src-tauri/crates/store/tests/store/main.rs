@@ -13,6 +13,7 @@ mod messages;
 mod modes;
 mod moments;
 mod opening;
+mod parts;
 mod presets;
 mod private;
 mod records;
@@ -30,7 +31,7 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-use store::{ChatId, MessageId, MessageState, NewMessage, Role, Store};
+use store::{ChatId, MessageId, MessageState, NewMessage, Parts, Role, Store};
 
 /// Names the database of a child process; without it, the child's test does nothing.
 const FILE: &str = "GOLDCREST_STORE_TEST_FILE";
@@ -109,7 +110,7 @@ fn say(store: &Store, chat: ChatId, parent: Option<MessageId>, text: &str) -> Me
         parent,
         role,
         state,
-        text,
+        parts: Parts::of_text(text),
         thinks: false,
         created_at,
     };
@@ -123,7 +124,7 @@ fn answer(store: &Store, chat: ChatId, parent: MessageId) -> MessageId {
         parent: Some(parent),
         role: Role::Assistant,
         state: MessageState::Writing,
-        text: "",
+        parts: Parts::of_text(""),
         thinks: true,
         created_at: 101,
     };

@@ -1,11 +1,15 @@
 use serde_json::json;
-use store::{ErrorRow, MessageId, MessageState, OmittedRow, Progress, Role, Store, StoreError};
+use store::{
+    ErrorRow, MessageId, MessageState, OmittedRow, Parts, Progress, Role, Store, StoreError,
+};
 
 use crate::{answer, chat, say};
 
 fn texts(store: &Store, leaf: MessageId) -> Vec<String> {
     let path = store.messages().path(leaf).unwrap();
-    path.into_iter().map(|row| row.progress.text).collect()
+    path.into_iter()
+        .map(|row| row.progress.parts.text().into_owned())
+        .collect()
 }
 
 #[test]
@@ -14,8 +18,7 @@ fn an_answer_comes_back_as_it_was_journaled() {
     let (id, asked) = chat(&store, "Goldcrests", "How heavy?");
     let message = answer(&store, id, asked);
     let progress = Progress {
-        text: "Six grams. 🐦".into(),
-        thinking: Some("Hm.".into()),
+        parts: Parts::of_answer(Some("Hm.".into()), "Six grams. 🐦"),
         thinking_ms: Some(1200),
         tokens: vec![0, 1, 128_011, u32::MAX],
         model: Some("abc".into()),
@@ -146,12 +149,13 @@ fn a_failed_transaction_leaves_nothing() {
 fn a_message_needs_its_chat_and_its_parent() {
     let store = Store::in_memory().unwrap();
     let (id, _) = chat(&store, "Goldcrests", "A");
+    let parts = Parts::of_text("x");
     let orphan = |chat, parent| store::NewMessage {
         chat,
         parent,
         role: Role::User,
         state: MessageState::Done,
-        text: "x",
+        parts: parts.clone(),
         thinks: false,
         created_at: 1,
     };

@@ -1,6 +1,6 @@
 //! Messages in the order of their time, whatever order they were written in.
 
-use store::{ChatRecord, MessageRecord, MessageState, NewMessage, Role, Store, WholeChat};
+use store::{ChatRecord, MessageRecord, MessageState, NewMessage, Parts, Role, Store, WholeChat};
 
 use crate::records::write_all;
 use crate::{chat, found};
@@ -54,7 +54,7 @@ fn any_time_and_any_number_of_messages_of_one_second_can_be_imported() {
             parent: None,
             role: Role::User,
             state: MessageState::Done,
-            text: "wren",
+            parts: Parts::of_text("wren"),
             thinks: false,
             created_at: 16 * (100 / 16 + width - 1),
         };

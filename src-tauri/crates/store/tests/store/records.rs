@@ -7,7 +7,7 @@ use rusqlite::Connection;
 use serde::de::IgnoredAny;
 use store::{
     ChatPreset, ChatRecord, DraftPlace, ErrorRow, FolderId, ImportedNames, IncomingChat,
-    LengthWish, MessagePlace, MessageRecord, MessageState, OmittedRow, PresetId, PresetRow,
+    LengthWish, MessagePlace, MessageRecord, MessageState, OmittedRow, Parts, PresetId, PresetRow,
     Progress, Role, Store, StoreError, StoreSnapshot, WholeChat, WrittenChat, later_uid,
 };
 
@@ -20,8 +20,7 @@ fn filled(store: &Store) {
     let (id, asked) = chat(store, "Everything", "How heavy is a goldcrest?");
     let first = answer(store, id, asked);
     let progress = Progress {
-        text: "Six grams.".into(),
-        thinking: Some("Regulus regulus".into()),
+        parts: Parts::of_answer(Some("Regulus regulus".into()), "Six grams."),
         thinking_ms: Some(1200),
         tokens: vec![128_002, 7],
         model: Some("abc".into()),
@@ -189,10 +188,9 @@ fn every_column_is_in_an_export() {
         shown: Some(1),
         role: Role::User,
         state: MessageState::Done,
-        text: "x".into(),
+        parts: Parts::of_answer(Some("x".into()), "x"),
         thinks: true,
         length_wish: Some(LengthWish::Shorter),
-        thinking: Some("x".into()),
         thinking_ms: Some(1),
         tokens: IgnoredAny,
         model: Some("x".into()),
@@ -214,7 +212,10 @@ fn every_column_is_in_an_export() {
         created_at: 1,
     };
     let mut exported_of_message = exported(serde_json::to_value(message).unwrap());
-    exported_of_message.remove("error");
+    // The parts are a table of their own.
+    for field in ["error", "text", "thinking"] {
+        exported_of_message.remove(field);
+    }
     // `moment` follows from the time, and `tokens` from the text.
     let others = ["chat", "error_code", "error_message", "moment", "tokens"];
     exported_of_message.extend(others.map(str::to_owned));
@@ -243,14 +244,13 @@ fn places_that_do_not_fit_are_found() {
     let whole = read_all(&store).remove(0);
     assert_eq!(whole.fault(), None);
     type Harm = fn(&mut WholeChat);
-    let harms: [(&str, Harm); 7] = [
+    let harms: [(&str, Harm); 6] = [
         ("last message", |it| it.chat.leaf = Some(9)),
         ("has the id 4", |it| it.messages[2].id = 4),
         ("not before it", |it| it.messages[2].parent = Some(3)),
         ("not before it", |it| it.messages[1].kept_from = Some(0)),
         ("not follow it", |it| it.messages[0].shown = Some(1)),
         ("not follow it", |it| it.messages[0].shown = Some(77)),
-        ("by “tool”", |it| it.messages[0].role = Role::Tool),
     ];
     for (words, harm) in harms {
         let mut harmed = whole.clone();
@@ -412,7 +412,7 @@ fn every_table_is_in_an_export_or_left_out_on_purpose() {
     });
     assert_eq!(
         names,
-        ["chat", "chat_preset", "folder", "message", "preset"],
+        ["chat", "chat_preset", "folder", "message", "part", "preset"],
         "a table that an export loses: write it with the chats, or name it above"
     );
 }

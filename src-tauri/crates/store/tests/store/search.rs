@@ -1,6 +1,6 @@
 use std::time::{Duration, Instant};
 
-use store::{ChatId, MessageState, Progress, SearchHit, Store};
+use store::{ChatId, MessageState, Parts, Progress, SearchHit, Store};
 
 use crate::{LONG, answer, chat, found, say};
 
@@ -235,8 +235,7 @@ fn what_is_found_in_the_thinking_says_so() {
     let (id, asked) = chat(&store, "x", "regulus?");
     let message = answer(&store, id, asked);
     let progress = Progress {
-        text: "A bird.".into(),
-        thinking: Some("The regulus is a goldcrest.".into()),
+        parts: Parts::of_answer(Some("The regulus is a goldcrest.".into()), "A bird."),
         ..Progress::default()
     };
     store.messages().journal(message, &progress).unwrap();
@@ -300,8 +299,7 @@ fn a_snippet_is_found_deep_in_a_text_and_in_the_thinking() {
     assert!(snippet("eye thread").starts_with("\u{E000}thread\u{E001} hay"));
     let message = answer(&store, id, first);
     let progress = Progress {
-        text: hay,
-        thinking: Some("Regulus regulus".into()),
+        parts: Parts::of_answer(Some("Regulus regulus".into()), hay),
         ..Progress::default()
     };
     store.messages().journal(message, &progress).unwrap();
@@ -342,14 +340,13 @@ fn an_answer_is_found_once_it_has_ended_with_its_thinking() {
     let thinking = Some("regulus".to_owned());
     let write = |text: &str| {
         let progress = Progress {
-            text: text.into(),
-            thinking: thinking.clone(),
+            parts: Parts::of_answer(thinking.clone(), text),
             ..Progress::default()
         };
-        store.messages().journal(message, &progress).unwrap();
+        store.messages().journal(message, &progress)
     };
-    write("six");
-    write("six grams");
+    write("six").unwrap();
+    write("six grams").unwrap();
     assert!(found(&store, "grams").is_empty());
     store
         .messages()
@@ -360,15 +357,14 @@ fn an_answer_is_found_once_it_has_ended_with_its_thinking() {
 
     store.messages().reopen(message).unwrap();
     assert!(found(&store, "grams").is_empty());
-    write("six grams, or five");
+    write("six grams, or five").unwrap();
     store
         .messages()
         .end(message, MessageState::Done, None, None)
         .unwrap();
     assert_eq!(found(&store, "grams five"), [Some(message)]);
-    write("changed");
-    assert_eq!(found(&store, "changed"), [Some(message)]);
-    assert!(found(&store, "grams").is_empty());
+    assert!(write("changed").is_err(), "it has ended");
+    assert!(found(&store, "changed").is_empty());
 }
 
 #[test]

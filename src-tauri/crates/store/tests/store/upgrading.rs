@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
 use store::{
-    ChatField, ChatPreset, DraftPlace, ErrorRow, MessageState, OmittedRow, PresetId, PresetRow,
-    Progress, QueuedMessage, Store, WindowRow,
+    ChatField, ChatPreset, DraftPlace, ErrorRow, MessageId, MessageState, OmittedRow, Part, Parts,
+    PresetId, PresetRow, Progress, QueuedMessage, Store, WindowRow,
 };
 
-use crate::{LONG, answer, chat, found};
+use crate::{LONG, answer, chat, found, say};
 
 fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/store/fixtures")
@@ -37,6 +37,14 @@ fn schema(path: &Path) -> Vec<String> {
     .collect()
 }
 
+fn call() -> Part {
+    Part::ToolCall {
+        id: "call-1".into(),
+        name: "balance".into(),
+        arguments: "{}".into(),
+    }
+}
+
 /// Fills a store with rows of every kind.
 fn fill(store: &Store) {
     let (id, asked) = chat(
@@ -45,9 +53,10 @@ fn fill(store: &Store) {
         "Wie schwer ist ein Wintergoldhähnchen?",
     );
     let message = answer(store, id, asked);
+    let mut parts = Parts::of_answer(Some("Regulus regulus.".into()), "Sechs Gramm.");
+    parts.0.push(call());
     let progress = Progress {
-        text: "Sechs Gramm.".into(),
-        thinking: Some("Regulus regulus.".into()),
+        parts,
         thinking_ms: Some(1200),
         tokens: vec![128_002, 7, 300],
         model: Some("abc".into()),
@@ -135,11 +144,18 @@ fn check(store: &Store, version: u32) {
     let path = store.messages().path(chats[0].leaf.unwrap()).unwrap();
     let row = &path[1];
     assert_eq!(
-        path[0].progress.text,
+        path[0].progress.parts.text(),
         "Wie schwer ist ein Wintergoldhähnchen?"
     );
-    assert_eq!(row.progress.text, "Sechs Gramm.");
-    assert_eq!(row.progress.thinking.as_deref(), Some("Regulus regulus."));
+    assert_eq!(row.progress.parts.text(), "Sechs Gramm.");
+    assert_eq!(
+        row.progress.parts.thinking().as_deref(),
+        Some("Regulus regulus.")
+    );
+    assert_eq!(
+        row.progress.parts.0.get(2),
+        (version >= 7).then(call).as_ref()
+    );
     assert_eq!(row.progress.tokens, [128_002, 7, 300]);
     assert_eq!((row.state, row.omitted.messages), (MessageState::Failed, 2));
     assert_eq!(row.error.as_ref().unwrap().message, "out of memory");
@@ -232,6 +248,40 @@ fn a_file_of_every_version_opens_with_all_that_is_in_it() {
             "copies of every version can be restored"
         );
     }
+}
+
+/// The messages of version 6 move into the table of parts, of which a large file has many.
+#[test]
+fn a_hundred_thousand_messages_are_upgraded() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("goldcrest.db");
+    let dump = fs::read_to_string(fixtures().join("version-6.sql")).unwrap();
+    let db = Connection::open(&path).unwrap();
+    db.execute_batch(&dump).unwrap();
+    // Its triggers need the functions of the app, and go with its table.
+    db.execute_batch(
+        "DROP TRIGGER message_search_insert;
+         DROP TRIGGER message_part_search_insert;
+         INSERT INTO message (chat, parent, role, state, text, thinks, thinking, created_at)
+         WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 100000)
+         SELECT (SELECT min(id) FROM chat), NULL, 'assistant', 'done', 'word ' || n, 1,
+                CASE n % 4 WHEN 0 THEN printf('%.500c', 'x') END, 1772700000 + n
+         FROM n",
+    )
+    .unwrap();
+    let last: i64 = db.last_insert_rowid();
+    drop(db);
+    let store = Store::open(&path).unwrap();
+    let of = |id: i64| store.messages().get(MessageId(id)).unwrap().progress.parts;
+    assert_eq!(
+        of(last),
+        Parts::of_answer(Some("x".repeat(500)), "word 100000")
+    );
+    assert_eq!(of(last - 1), Parts::of_text("word 99999"));
+    let new = say(&store, store.chats().list().unwrap()[0].id, None, "later");
+    assert!(new.0 > last);
+    while store.search().index_older(LONG).unwrap() {}
+    assert_eq!(found(&store, "99999"), [Some(MessageId(last - 1))]);
 }
 
 /// Indexes once, after its end, an answer that a crash left unfinished.

@@ -4,9 +4,12 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-use chat::{ChatId, ModelChoice, ModelHost, ModelOptions};
+use chat::{Failure, ModelChoice, ModelHost, ModelOptions};
 use engine::run::random::Random;
-use engine::{Conversation, GenerateParams, Prompt, Role, Sampling, Turn};
+use engine::{
+    Conversation, Finished, GenerateParams, ModelRequest, Priority, Prompt, RequestId, Role,
+    Sampling, Signals, Turn,
+};
 use host::EngineModel;
 use serde::Serialize;
 
@@ -30,7 +33,6 @@ pub struct Reopening {
 }
 
 static NEVER: AtomicBool = AtomicBool::new(false);
-const CHAT: ChatId = ChatId(1);
 
 /// Measures a chat with `tokens` tokens before the question.
 pub fn measure(
@@ -48,8 +50,7 @@ pub fn measure(
 
     let mut second = App::open(model, options, folder.path())?;
     let started = Instant::now();
-    second.model.resume(CHAT, &before, &NEVER, &mut |_| {});
-    second.model.read_ahead(CHAT, &before, &NEVER);
+    second.run(Priority::ReadAhead, &before)?;
     let restore_s = started.elapsed().as_secs_f64();
     let reopened = second.first_token(&chat(tokens, Some(QUESTION)))?;
     Ok(Reopening {
@@ -112,23 +113,9 @@ impl App {
     }
 
     fn first_token(&mut self, conversation: &Conversation) -> Result<FirstToken, CliError> {
-        let params = GenerateParams {
-            sampling: Sampling {
-                temperature: 0.0,
-                ..Sampling::default()
-            },
-            max_tokens: Some(1),
-            ..GenerateParams::default()
-        };
         let started = Instant::now();
         let prompt = self.prompt(conversation)?;
-        self.model.resume(CHAT, &prompt, &NEVER, &mut |_| {});
-        let finished = self
-            .model
-            .generate(&prompt, &params, (&NEVER).into(), &mut |_| {});
-        let stats = finished
-            .map_err(|failure| CliError::message(failure.message))?
-            .stats;
+        let stats = self.run(Priority::Answer, &prompt)?.stats;
         Ok(FirstToken {
             seconds: started.elapsed().as_secs_f64(),
             prompt: stats.prompt_tokens,
@@ -136,9 +123,36 @@ impl App {
         })
     }
 
+    /// Runs a request to its end; an answer has one token.
+    fn run(&mut self, priority: Priority, prompt: &Prompt) -> Result<Finished, CliError> {
+        let failed = |failure: Failure| CliError::message(failure.message);
+        let submitted = self.model.submit(ModelRequest {
+            id: RequestId(0),
+            priority,
+            conversation: 1,
+            prompt: prompt.clone(),
+            params: GenerateParams {
+                sampling: Sampling {
+                    temperature: 0.0,
+                    ..Sampling::default()
+                },
+                max_tokens: Some(1),
+                ..GenerateParams::default()
+            },
+            signals: Signals::default(),
+        });
+        submitted.map_err(failed)?;
+        loop {
+            let ended = self.model.step(&NEVER, &mut |_, _| {});
+            if let Some((_, result)) = ended.into_iter().next() {
+                return result.map_err(failed);
+            }
+        }
+    }
+
     /// Saves the chat before the question, as the app does in idle time.
     fn keep(&mut self, before: &Prompt) -> Result<(), CliError> {
-        self.model.resume(CHAT, before, &NEVER, &mut |_| {});
+        self.run(Priority::ReadAhead, before)?;
         while self.model.save_caches() {}
         Ok(())
     }

@@ -3,7 +3,7 @@ use std::sync::atomic::AtomicBool;
 use std::thread;
 
 use ::chat::{Failure, ModelOptions, Opening};
-use engine::{Conversation, Event, Finished, GenerateParams, Prompt, Signals, Stats, StopReason};
+use engine::{Conversation, Event, Finished, ModelRequest, Prompt, RequestId};
 
 use super::*;
 
@@ -36,21 +36,20 @@ impl ModelHost for Waiting {
         self.0.prompt(conversation, cancel)
     }
 
-    fn generate(
+    fn submit(&mut self, request: ModelRequest) -> Result<(), Failure> {
+        self.0.submit(request)
+    }
+
+    fn step(
         &mut self,
-        prompt: &Prompt,
-        params: &GenerateParams,
-        signals: Signals<'_>,
-        on_event: &mut dyn FnMut(Event<'_>),
-    ) -> Result<Finished, Failure> {
-        if !self.1.load(Ordering::Relaxed) {
-            return self.0.generate(prompt, params, signals, on_event);
+        preempt: &AtomicBool,
+        on_event: &mut dyn FnMut(RequestId, Event<'_>),
+    ) -> Vec<(RequestId, Result<Finished, Failure>)> {
+        if !self.1.load(Ordering::Relaxed) || preempt.load(Ordering::Relaxed) {
+            return self.0.step(preempt, on_event);
         }
-        while !signals.cancel.load(Ordering::Relaxed) {
-            thread::sleep(Duration::from_millis(1));
-        }
-        let (reason, stats) = (StopReason::Cancelled, Stats::default());
-        Ok(Finished { reason, stats })
+        thread::sleep(Duration::from_millis(1));
+        Vec::new()
     }
 }
 
@@ -93,7 +92,7 @@ fn messages(chat: &TerminalChat) -> Vec<Message> {
 
 fn texts(chat: &TerminalChat) -> Vec<(Role, String)> {
     let messages = messages(chat).into_iter();
-    messages.map(|it| (it.role, it.text)).collect()
+    messages.map(|it| (it.role, it.text())).collect()
 }
 
 #[test]
@@ -133,7 +132,7 @@ fn an_answer_is_kept_as_it_was_written() {
         (said.role, said.state),
         (Role::Assistant, MessageState::Limit)
     );
-    assert!(!said.text.is_empty() && said.thinking.is_none());
+    assert!(!said.text().is_empty() && said.thinking().is_none());
     assert_eq!(said.stats.map(|it| it.figures.tokens), Some(5));
 }
 
@@ -155,9 +154,9 @@ fn a_complete_answer_goes_on() {
     let before = messages(&chat).remove(1);
     assert_eq!(before.state, MessageState::Done);
     take(&mut chat, "/continue");
-    let after = messages(&chat).remove(1).text;
+    let after = messages(&chat).remove(1).text();
     assert!(
-        after.len() > before.text.len() && after.starts_with(&before.text),
+        after.len() > before.text().len() && after.starts_with(&*before.text()),
         "{after:?}"
     );
 }
@@ -318,7 +317,7 @@ fn the_last_answer_is_written_again_in_another_way() {
     assert_eq!(texts(&chat)[0].1, "What is Goldcrest?");
     take(&mut chat, "/regenerate thinking");
     let answer = messages(&chat).remove(1);
-    assert!(answer.thinking.is_some() && answer.length.is_none());
+    assert!(answer.thinking().is_some() && answer.length.is_none());
     assert!(!chat.thinking, "for this answer alone");
     let before = messages(&chat);
     take(&mut chat, "/regenerate briefly");

@@ -349,7 +349,12 @@ fn a_rate_is_measured_under_the_settings_of_its_answer_only() {
         model: "tiny".into(),
         device: "CPU".into(),
     };
-    page.models.0.tell(move |library| library.answered(&stats));
+    let mut beside_another = stats.clone();
+    beside_another.figures.shared = true;
+    beside_another.figures.tokens_per_second = 5.0;
+    for stats in [stats, beside_another] {
+        page.models.0.tell(move |library| library.answered(&stats));
+    }
     let id = ::models::id_of(&file);
     let is_measured = |list: &ModelList| {
         let entry = list.entries.iter().find(|it| it.id == id);

@@ -1,18 +1,27 @@
 //! Answers of a scripted model: the tokens that are passed on, and the reason of the end.
 
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use inference::{Sampling, ThinkingCut};
+use inference::{Sampling, StopReason, ThinkingCut, TokenKind};
 
 use super::*;
 use crate::gguf::Gguf;
+use crate::model::evaluate::Evaluate;
 use crate::run::scripted::{Scripted, SelfSampling};
+use crate::run::session::Session;
+use crate::text::tokenizer::Tokenizer;
 
 fn tokenizer() -> Tokenizer {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/tokenizer.gguf");
     Tokenizer::from_gguf(&Gguf::open(&path).expect("the fixture")).expect("a tokenizer")
+}
+
+fn scheduler(model: impl Evaluate + 'static) -> Scheduler {
+    let session = Session::new(Box::new(model));
+    Scheduler::new(session, Arc::new(tokenizer()), 256)
 }
 
 #[derive(Debug, Default, PartialEq)]
@@ -23,27 +32,27 @@ struct Generated {
 }
 
 /// Generates with a model whose likeliest tokens are those of `text`, then `.`.
-fn generate(text: &str, params: &GenerateParams) -> (Generated, Finished) {
+fn generate_text(text: &str, params: &GenerateParams) -> (Generated, Finished) {
     let tokenizer = tokenizer();
     let prompt = Prompt::of_ids(tokenizer.encode("abc abc abc", true));
     generate_after(&prompt, tokenizer.encode(text, true), params)
 }
 
-/// [`generate`] after a prompt, given the likeliest ids.
+/// [`generate_text`] after a prompt, given the likeliest ids.
 fn generate_after(
     prompt: &Prompt,
     says: Vec<u32>,
     params: &GenerateParams,
 ) -> (Generated, Finished) {
-    generate_with(prompt, says, params, &AtomicBool::new(false))
+    generate_with(prompt, says, params, &Signals::default())
 }
 
-/// [`generate_after`] with a flag that ends the thinking.
+/// [`generate_after`] with flags.
 fn generate_with(
     prompt: &Prompt,
     says: Vec<u32>,
     params: &GenerateParams,
-    answer_now: &AtomicBool,
+    signals: &Signals,
 ) -> (Generated, Finished) {
     let tokenizer = tokenizer();
     let (read, vocab) = (prompt.ids.len(), tokenizer.vocabulary_size());
@@ -56,32 +65,22 @@ fn generate_with(
         }
         logits
     };
-    let mut session = Session::new(Box::new(Scripted::new(logits, |_| {})));
-    let mut generator = Generator {
-        session: &mut session,
-        tokenizer: &tokenizer,
-        context: 256,
-    };
+    let mut scheduler = scheduler(Scripted::new(logits, |_| {}));
     let mut generated = Generated::default();
-    let never = AtomicBool::new(false);
-    let signals = Signals {
-        cancel: &never,
-        answer_now,
-    };
-    let finished = generator.run(prompt, params, signals, &mut |event| {
-        if let Event::Token { id, piece, part } = event {
+    let finished = generate(&mut scheduler, prompt, params, signals, &mut |event| {
+        if let Event::Token { id, piece, kind } = event {
             generated.ids.push(id);
-            match part {
-                Part::Thinking => generated.thinking.push_str(piece),
-                Part::Answer => generated.answer.push_str(piece),
-                Part::Control => {}
+            match kind {
+                TokenKind::Thinking => generated.thinking.push_str(piece),
+                TokenKind::Answer => generated.answer.push_str(piece),
+                TokenKind::Control => {}
             }
         }
     });
     let finished = finished.expect("no failure");
     // The last token is evaluated only to find that the turn ends after it.
     let unread = usize::from(finished.reason != StopReason::EndOfTurn);
-    let held = &session.tokens()[read..];
+    let held = &scheduler.session.tokens()[read..];
     assert_eq!(held, &generated.ids[..generated.ids.len() - unread]);
     (generated, finished)
 }
@@ -110,7 +109,7 @@ fn control_tokens_that_cannot_stand_in_an_answer_never_come() {
                 "<|finetune_right_pad_id|>",
             ] {
                 let text = format!("{control}a{control}{control}b<|im_end|>");
-                let (generated, finished) = generate(&text, &params(temperature, lookup));
+                let (generated, finished) = generate_text(&text, &params(temperature, lookup));
                 assert_eq!(generated.answer, ".a..b", "{text} at {temperature}");
                 assert_eq!(generated.thinking, "");
                 assert_eq!(finished.reason, StopReason::EndOfTurn);
@@ -121,7 +120,7 @@ fn control_tokens_that_cannot_stand_in_an_answer_never_come() {
 
 #[test]
 fn tags_still_come() {
-    let (generated, _) = generate(
+    let (generated, _) = generate_text(
         "<think>\nHm\n</think>\nyes <tool_call>{}</tool_call><|im_end|>",
         &params(0.0, false),
     );
@@ -134,7 +133,7 @@ fn every_end_of_a_turn_ends_the_answer() {
     // The first one is in the file's metadata.
     for end in ["<|im_end|>", "<|end_of_text|>"] {
         for lookup in [false, true] {
-            let (generated, finished) = generate(&format!("ab{end}cd"), &params(0.0, lookup));
+            let (generated, finished) = generate_text(&format!("ab{end}cd"), &params(0.0, lookup));
             assert_eq!(generated.answer, "ab", "{end}");
             assert_eq!(finished.reason, StopReason::EndOfTurn, "{end}");
             assert_eq!(finished.stats.tokens, generated.ids.len(), "{end}");
@@ -146,7 +145,7 @@ fn every_end_of_a_turn_ends_the_answer() {
 fn thinking_that_the_prompt_has_opened_is_thinking() {
     let tokenizer = tokenizer();
     let prompt = Prompt {
-        starts_in: Part::Thinking,
+        starts_in: TokenKind::Thinking,
         ..Prompt::of_ids(tokenizer.encode("abc abc abc", true))
     };
     let says = tokenizer.encode("Hm\n</think>\nyes<|im_end|>", true);
@@ -175,7 +174,7 @@ fn a_tag_within_the_answer_comes_as_text() {
                 "\nUse `</think> for<think> my job",
             ),
         ] {
-            let (generated, finished) = generate(text, &params(0.0, lookup));
+            let (generated, finished) = generate_text(text, &params(0.0, lookup));
             assert_eq!(
                 (&*generated.thinking, &*generated.answer),
                 (thinking, answer)
@@ -190,7 +189,7 @@ fn a_tag_within_the_answer_comes_as_text() {
 #[test]
 fn a_tag_in_an_answer_that_goes_on_is_text() {
     let tokenizer = tokenizer();
-    for starts_in in [Part::Answer, Part::Thinking] {
+    for starts_in in [TokenKind::Answer, TokenKind::Thinking] {
         for begun in [false, true] {
             let prompt = Prompt {
                 starts_in,
@@ -200,8 +199,8 @@ fn a_tag_in_an_answer_that_goes_on_is_text() {
             let says = tokenizer.encode("<think>a</think>b<|im_end|>", true);
             let (generated, _) = generate_after(&prompt, says, &params(0.0, false));
             let expected = match (starts_in, begun) {
-                (Part::Answer, true) => ["", "<think>a</think>b"],
-                (Part::Thinking, true) => ["<think>a", "b"],
+                (TokenKind::Answer, true) => ["", "<think>a</think>b"],
+                (TokenKind::Thinking, true) => ["<think>a", "b"],
                 _ => ["a", "b"],
             };
             assert_eq!([&*generated.thinking, &*generated.answer], expected);
@@ -219,7 +218,7 @@ enum Where {
 fn thinks_on(sampler: Where, answer_now: usize, params: &GenerateParams) -> (Generated, Finished) {
     let tokenizer = tokenizer();
     let prompt = Prompt::of_ids(tokenizer.encode("abc abc abc", true));
-    let close = tokenizer.special(think::CLOSE).expect("a tag");
+    let close = tokenizer.think_tags()[1].expect("a tag");
     let [think, y, dot] = ["<think>", "y", "."].map(|text| tokenizer.encode(text, true)[0]);
     let (begin, vocab) = (prompt.ids.len(), tokenizer.vocabulary_size());
     let end = tokenizer.turn_ends()[0];
@@ -241,33 +240,25 @@ fn thinks_on(sampler: Where, answer_now: usize, params: &GenerateParams) -> (Gen
         logits
     };
     let model = Scripted::new(logits, |_| {});
-    let mut session = match sampler {
-        Where::Host => Session::new(Box::new(model)),
-        Where::Device => Session::new(Box::new(SelfSampling::new(model))),
+    let mut scheduler = match sampler {
+        Where::Host => scheduler(model),
+        Where::Device => scheduler(SelfSampling::new(model)),
     };
-    let mut generator = Generator {
-        session: &mut session,
-        tokenizer: &tokenizer,
-        context: 256,
-    };
-    let (never, now) = (AtomicBool::new(false), AtomicBool::new(false));
-    let signals = Signals {
-        cancel: &never,
-        answer_now: &now,
-    };
+    let signals = Signals::default();
+    let now = &signals.answer_now;
     let mut generated = Generated::default();
-    let finished = generator.run(&prompt, params, signals, &mut |event| {
-        if let Event::Token { id, piece, part } = event {
+    let finished = generate(&mut scheduler, &prompt, params, &signals, &mut |event| {
+        if let Event::Token { id, piece, kind } = event {
             generated.ids.push(id);
             now.store(generated.ids.len() >= answer_now, Ordering::Relaxed);
-            match part {
-                Part::Thinking => generated.thinking.push_str(piece),
-                Part::Answer => generated.answer.push_str(piece),
-                Part::Control => {}
+            match kind {
+                TokenKind::Thinking => generated.thinking.push_str(piece),
+                TokenKind::Answer => generated.answer.push_str(piece),
+                TokenKind::Control => {}
             }
         }
     });
-    let held = session.tokens()[begin..].to_vec();
+    let held = scheduler.session.tokens()[begin..].to_vec();
     assert_eq!(held, generated.ids, "the cache has what was reported");
     (generated, finished.expect("no failure"))
 }
@@ -311,7 +302,7 @@ fn thinking_has_no_more_tokens_than_its_budget() {
         assert_eq!(finished.stats.thinking_cut, Some(ThinkingCut::Budget));
     }
     let text = "<think>\nHm\n</think>\nyes<|im_end|>";
-    let (generated, finished) = generate(text, &budget(20));
+    let (generated, finished) = generate_text(text, &budget(20));
     assert_eq!(
         (&*generated.thinking, finished.stats.thinking_cut),
         ("\nHm\n", None)
@@ -323,8 +314,9 @@ fn the_answer_is_asked_for_in_vain_where_nothing_is_thought() {
     let tokenizer = tokenizer();
     let prompt = Prompt::of_ids(tokenizer.encode("abc abc abc", true));
     let says = tokenizer.encode("yes<|im_end|>", true);
-    let now = AtomicBool::new(true);
-    let (generated, finished) = generate_with(&prompt, says, &params(0.0, false), &now);
+    let signals = Signals::default();
+    signals.answer_now.store(true, Ordering::Relaxed);
+    let (generated, finished) = generate_with(&prompt, says, &params(0.0, false), &signals);
     assert_eq!(
         (&*generated.answer, finished.stats.thinking_cut),
         ("yes", None)
@@ -339,7 +331,7 @@ fn an_answer_that_goes_on_does_not_end_with_its_first_token() {
                 goes_on: true,
                 ..params(temperature, lookup)
             };
-            let (generated, finished) = generate("<|im_end|>a<|im_end|>", &goes_on);
+            let (generated, finished) = generate_text("<|im_end|>a<|im_end|>", &goes_on);
             assert_eq!(generated.answer, ".a");
             assert_eq!(finished.reason, StopReason::EndOfTurn);
         }
@@ -372,13 +364,8 @@ fn the_figures_of_an_answer_are_those_of_its_passes() {
         logits
     };
     let model = Scripted::new(logits, |_| std::thread::sleep(PASS));
-    let mut session = Session::new(Box::new(model));
-    let mut generator = Generator {
-        session: &mut session,
-        tokenizer: &tokenizer,
-        context: 256,
-    };
-    let (prompt, never) = (Prompt::of_ids(vec![id; 100]), AtomicBool::new(false));
+    let mut scheduler = scheduler(model);
+    let (prompt, never) = (Prompt::of_ids(vec![id; 100]), Signals::default());
     let params = GenerateParams {
         max_tokens: Some(3),
         ..params(0.0, false)
@@ -389,7 +376,7 @@ fn the_figures_of_an_answer_are_those_of_its_passes() {
         (99, &[(99, 99), (100, 99)]),
     ] {
         let mut generated = Vec::new();
-        let finished = generator.run(&prompt, &params, (&never).into(), &mut |event| {
+        let finished = generate(&mut scheduler, &prompt, &params, &never, &mut |event| {
             if let Event::Prefill {
                 done,
                 total,

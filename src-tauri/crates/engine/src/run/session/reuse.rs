@@ -3,11 +3,12 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::Session;
+use super::passes::model_and_cache;
 use crate::model::error::DeviceError;
-use crate::model::evaluate::{Pass, Want};
+use crate::model::evaluate::{Cache, Pass, Want};
 use crate::model::kv_cache::KvCache;
 use crate::run::kv_blocks::KvBlocks;
-use crate::run::sequence::{ParkedSequence, Sequence};
+use crate::run::sequence::Sequence;
 
 /// Largest number of tokens that is not worth parking: these are evaluated again.
 const NEGLIGIBLE: usize = 64;
@@ -21,8 +22,9 @@ pub fn restorable(len: usize, block: usize) -> usize {
 impl Session {
     /// Tokens of a stored block, whole segments; `None` if the cache is not in host memory.
     pub fn block(&mut self) -> Option<usize> {
-        let model = self.model.as_mut()?;
-        model.kv_cache()?;
+        let (model, cache) =
+            model_and_cache(&mut self.model, self.reloads, &mut self.sequence).ok()?;
+        cache.in_host_memory()?;
         Some(model.block().max(KvCache::SEGMENT))
     }
 
@@ -36,17 +38,15 @@ impl Session {
         &mut self,
         prompt: &[u32],
         label: u64,
-        blocks: Option<&mut dyn KvBlocks>,
+        blocks: &mut dyn KvBlocks,
         cancel: &AtomicBool,
         progress: &mut dyn FnMut(usize),
     ) {
         self.select(prompt);
         // Tokens of another conversation behind the common prefix do not belong to this one.
         self.truncate_to_common(prompt);
-        if self.sequence.label != label {
-            (self.sequence.label, self.sequence.stored) = (label, 0);
-        }
-        if let (Some(blocks), Some(block)) = (blocks, self.block()) {
+        self.sequence.belong_to(label);
+        if let Some(block) = self.block() {
             let whole = &prompt[..restorable(prompt.len(), block)];
             self.restore(whole, block, blocks, cancel, progress);
         }
@@ -54,7 +54,7 @@ impl Session {
 
     /// Switches to the sequence with the longest common prefix with `prompt`.
     pub(super) fn select(&mut self, prompt: &[u32]) {
-        if self.cached != self.sequence.tokens.len() || self.block().is_none() {
+        if !self.sequence.is_cached() || self.block().is_none() {
             return;
         }
         let mut common = self.sequence.common(prompt);
@@ -62,33 +62,46 @@ impl Session {
             && there > common
         {
             common = there;
-            self.switch_to(at);
+            let parked = self.parked.take(at);
+            let before = std::mem::replace(&mut self.sequence, parked);
+            self.park(before);
         }
-        if self.sequence.sent > common + NEGLIGIBLE {
-            let sequence = self.sequence.clone();
-            if let Some(cache) = self.kv_cache().map(|kv| kv.prefix(usize::MAX)) {
-                self.park(sequence, cache);
-            }
-        }
-    }
-
-    /// Switches to a parked sequence.
-    fn switch_to(&mut self, at: usize) {
-        let ParkedSequence { sequence, cache } = self.parked.take(at);
-        let before = std::mem::replace(&mut self.sequence, sequence);
-        self.cached = self.sequence.tokens.len();
-        let kv = self.kv_cache();
-        if let Some(cache) = kv.map(|kv| std::mem::replace(kv, cache)) {
-            self.park(before, cache);
+        if self.sequence.sent > common + NEGLIGIBLE
+            && let Some(sequence) = self.sequence.fork()
+        {
+            self.park(sequence);
         }
     }
 
-    fn park(&mut self, mut sequence: Sequence, cache: KvCache) {
+    /// [`Session::resume`], which takes the sequence and cuts it before the last token of the prompt.
+    pub(crate) fn take(
+        &mut self,
+        prompt: &[u32],
+        label: u64,
+        blocks: &mut dyn KvBlocks,
+        cancel: &AtomicBool,
+        progress: &mut dyn FnMut(usize),
+    ) -> Sequence {
+        self.resume(prompt, label, blocks, cancel, progress);
+        // The last token is always evaluated, for its logits.
+        self.truncate_to_common(&prompt[..prompt.len().saturating_sub(1)]);
+        std::mem::take(&mut self.sequence)
+    }
+
+    /// Makes this the current sequence. The previous one is parked, if there is room.
+    pub(crate) fn put(&mut self, sequence: Sequence) {
+        let mut before = std::mem::replace(&mut self.sequence, sequence);
+        if before.kv().is_some() {
+            self.park(before);
+        }
+    }
+
+    fn park(&mut self, mut sequence: Sequence) {
         sequence.truncate(sequence.sent);
         if sequence.tokens.len() > NEGLIGIBLE {
-            let cache = cache.prefix(sequence.tokens.len());
+            sequence.release();
             let budget = (self.spare_memory)(self.kv_bytes() as u64, self.parked.bytes());
-            self.parked.add(ParkedSequence { sequence, cache }, budget);
+            self.parked.add(sequence, budget);
         }
     }
 
@@ -107,12 +120,12 @@ impl Session {
         if start + block > whole.len() || !blocks.holds(label, &whole[..start + block]) {
             return;
         }
-        self.release();
-        let Some(mut cache) = self.kv_cache().map(|kv| kv.prefix(start)) else {
+        self.sequence.release();
+        let Some(mut cache) = self.sequence.kv().map(|kv| kv.prefix(start)) else {
             return;
         };
         // After a failover the cache may hold less than the sequence.
-        if cache.len() != start {
+        if cache.positions() != start {
             return;
         }
         blocks.load(whole, start, &mut |bytes| {
@@ -121,23 +134,22 @@ impl Session {
             }
             let added = cache.append_block(bytes, block);
             added
-                .inspect(|()| progress(cache.len()))
+                .inspect(|()| progress(cache.positions()))
                 .inspect_err(|error| tracing::warn!(%error, "a block of the KV cache was not used"))
                 .is_ok()
         });
-        let restored = cache.len();
+        let restored = cache.positions();
         if restored <= common {
             return;
         }
-        let Some(kv) = self.kv_cache() else { return };
-        *kv = cache;
         self.sequence = Sequence {
             tokens: whole[..restored].to_vec(),
             sent: restored,
             stored: self.sequence.stored.min(start),
             label,
+            cache: Some(Box::new(cache)),
+            reloads: self.reloads,
         };
-        self.cached = restored;
         tracing::debug!(restored, common, "KV cache restored");
     }
 
@@ -149,22 +161,21 @@ impl Session {
         let Some(block) = self.block() else {
             return Ok(false);
         };
-        let cache = self.model.as_mut().and_then(|model| model.kv_cache());
-        let current = cache.map(|cache| (&mut self.sequence, &*cache));
-        let parked = self.parked.iter_mut();
-        let parked = parked.map(|parked| (&mut parked.sequence, &parked.cache));
-        for (sequence, cache) in current.into_iter().chain(parked) {
+        for sequence in std::iter::once(&mut self.sequence).chain(self.parked.iter_mut()) {
             let first = sequence.stored / block * block;
             let end = first + block;
             // After a failover the cache holds less than the sequence.
-            if end > sequence.sent.min(cache.len()) || !blocks.keeps(sequence.label) {
+            if end > sequence.sent.min(sequence.cached()) || !blocks.keeps(sequence.label) {
                 continue;
             }
             let tokens = &sequence.tokens[..end];
-            if !blocks.holds(sequence.label, tokens)
-                && !blocks.store(sequence.label, tokens, &cache.block(first, block)?)
-            {
-                return Ok(false);
+            if !blocks.holds(sequence.label, tokens) {
+                let Some(kv) = sequence.cache.as_mut().and_then(|it| it.in_host_memory()) else {
+                    continue;
+                };
+                if !blocks.store(sequence.label, tokens, &kv.block(first, block)?) {
+                    return Ok(false);
+                }
             }
             sequence.stored = end;
             return Ok(true);
@@ -197,17 +208,6 @@ impl Session {
         let pass = self.append(&prompt[at..end], Want::Nothing, cancel)?;
         self.sequence.sent = before.max(sent.min(self.sequence.tokens.len()));
         Ok(pass == Pass::Complete)
-    }
-
-    /// Frees the storage behind the tokens.
-    pub(super) fn release(&mut self) {
-        if let Some(kv) = self.kv_cache() {
-            *kv = kv.prefix(usize::MAX);
-        }
-    }
-
-    fn kv_cache(&mut self) -> Option<&mut KvCache> {
-        self.model.as_mut()?.kv_cache()
     }
 }
 

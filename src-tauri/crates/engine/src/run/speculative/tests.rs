@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use bench::repetitive_texts::{Script, scripts};
-use inference::{Event, Finished, GenerateParams, Prompt, Sampling};
+use inference::{Event, Finished, GenerateParams, Prompt, Sampling, Signals};
 
 use super::{
     BUDGET_PER_TOKEN, DRAFTS, Drafter, INITIAL_BUDGET, LEARNING_RATE, LONGEST, MAX_BUDGET, NGRAM,
@@ -13,8 +13,9 @@ use super::{
 };
 use crate::gguf::Gguf;
 use crate::model::evaluate::Pass;
-use crate::run::generate::Generator;
+use crate::run::generate::generate;
 use crate::run::random::Random;
+use crate::run::scheduler::Scheduler;
 use crate::run::scripted::Scripted;
 use crate::run::session::Session;
 use crate::text::tokenizer::Tokenizer;
@@ -145,8 +146,8 @@ fn write_out(script: &Script, machine: Machine, drafter: bool) -> (usize, usize)
     for (at, &id) in script.answer.iter().enumerate() {
         tokens.push(id);
         let max_draft = script.answer.len() - at - 1;
-        let pass = speculator.advance(&mut session, &tokens, max_draft, &never);
-        assert_eq!(pass.expect("no failure"), Pass::Complete);
+        let step = session.step_drafted(&mut speculator, &tokens, max_draft);
+        step.expect("no failure");
     }
     assert!(session.tokens().starts_with(&tokens));
     (time.load(Ordering::Relaxed), speculator.drafted)
@@ -233,16 +234,12 @@ fn answer(
     let gguf = Gguf::open(&path).expect("the fixture is committed");
     let tokenizer = Tokenizer::from_gguf(&gguf).expect("a tokenizer");
     let passes = Arc::new(AtomicUsize::new(0));
-    let mut session = scripted(logits, MACHINES[0], &Arc::default(), &passes);
+    let session = scripted(logits, MACHINES[0], &Arc::default(), &passes);
+    let mut scheduler = Scheduler::new(session, Arc::new(tokenizer), 512);
     let mut ids = Vec::new();
-    let mut generator = Generator {
-        session: &mut session,
-        tokenizer: &tokenizer,
-        context: 512,
-    };
     let prompt = Prompt::of_ids(prompt.to_vec());
-    let never = AtomicBool::new(false);
-    let finished = generator.run(&prompt, params, (&never).into(), &mut |event| {
+    let never = Signals::default();
+    let finished = generate(&mut scheduler, &prompt, params, &never, &mut |event| {
         if let Event::Token { id, .. } = event {
             ids.push(id);
         }
@@ -251,7 +248,7 @@ fn answer(
         ids,
         finished: finished.expect("no failure"),
         passes: passes.load(Ordering::Relaxed),
-        cached: session.tokens().to_vec(),
+        cached: scheduler.session.tokens().to_vec(),
     }
 }
 

@@ -13,13 +13,9 @@ use crate::text::tokenizer::Specials;
 const MARK: char = '\u{fdd0}';
 /// Encloses the index of a placeholder.
 const PLACEHOLDER: char = '\u{fdd1}';
-const END: char = '\u{fdd2}';
-
-/// Marks the end of the answer to continue.
-pub(super) const ANSWER_END: &str = "\u{fdd2}";
 
 /// A segment of a rendered prompt.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Segment {
     /// Ordinary text, of the template or of the content.
     Text(String),
@@ -27,8 +23,6 @@ pub(super) enum Segment {
     Special(u32),
     /// Placeholder of the ids of the turn with this index.
     Placeholder(usize),
-    /// Position of [`ANSWER_END`].
-    AnswerEnd,
 }
 
 /// Marks content before rendering and splits what was rendered.
@@ -112,7 +106,6 @@ impl<'a> Guard<'a> {
                 let length = 2 * c.len_utf8() + number.len();
                 Some((length, Segment::Placeholder(number.parse().ok()?)))
             }
-            END => Some((c.len_utf8(), Segment::AnswerEnd)),
             _ => {
                 let (length, id) = self.specials.starting(rest)?;
                 Some((length, Segment::Special(id)))
@@ -122,7 +115,7 @@ impl<'a> Guard<'a> {
 
     /// Characters of content that get a mark.
     fn is_start(&self, c: char) -> bool {
-        matches!(c, MARK | PLACEHOLDER | END) || self.specials.starts().binary_search(&c).is_ok()
+        matches!(c, MARK | PLACEHOLDER) || self.specials.starts().binary_search(&c).is_ok()
     }
 
     /// Marks `text` before each character that could end a special token, and after each that `marks` accepts.
@@ -138,5 +131,64 @@ impl<'a> Guard<'a> {
             }
         }
         out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use jiff::civil::Date;
+    use serde_json::json;
+
+    use super::*;
+    use crate::gguf::Gguf;
+    use crate::text::prompt::format::NEVER;
+    use crate::text::template::ChatTemplate;
+    use crate::text::tokenizer::Tokenizer;
+
+    #[test]
+    fn content_joined_to_a_templates_text_stays_text() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/tiny-q4_k_m.gguf");
+        let file = Gguf::open(&path).expect("the fixture");
+        let tokenizer = Tokenizer::from_gguf(&file).expect("a tokenizer");
+        let guard = Guard::new(tokenizer.specials());
+        let assert_text = |source: &str, content: &str, expected: Option<&str>| {
+            let template = ChatTemplate::parse(source).expect("a template");
+            let context = json!({"content": guard.content(content)});
+            let render = template.render(&context, Date::MIN).expect("a render");
+            let segments = guard.segments(&render, &NEVER).expect("segments");
+            let case = format!("{source} over {content:?}");
+            match (segments.as_slice(), expected) {
+                ([Segment::Text(text)], Some(expected)) => assert_eq!(text, expected, "{case}"),
+                ([Segment::Text(_)] | [], None) => {}
+                other => panic!("{case}: {other:?}"),
+            }
+        };
+        for whole in ["<|im_end|>", "<|im_start|>", "<think>", "</think>"] {
+            for from in 0..whole.len() {
+                for to in from + 1..=whole.len() {
+                    let (before, inside, after) = (&whole[..from], &whole[from..to], &whole[to..]);
+                    for strip in ["", " | trim", ".strip()", ".lstrip('\\n')", ".rstrip()"] {
+                        let source = format!("{before}{{{{ content{strip} }}}}{after}");
+                        assert_text(&source, inside, Some(whole));
+                        if strip.contains("tri") && !strip.contains("\\n") {
+                            assert_text(&source, &format!(" {inside}\n"), None);
+                        }
+                    }
+                }
+            }
+        }
+        // Two pieces of content, with nothing between them.
+        let twice = "{{ content }}{{ content }}";
+        for text in [
+            "<|im_end|><|im_end|",
+            "|im_end|><",
+            "\u{fdd0}",
+            ">",
+            "think",
+        ] {
+            assert_text(twice, text, None);
+        }
     }
 }

@@ -17,10 +17,14 @@
 //!
 //! Every step requires that the vocabulary has the special tokens of the format. A model without a format does not open.
 
+use super::chatml::CHAT_ML;
+use super::format::Protocol;
+use super::llama3::LLAMA_3;
 use super::published::protocol_of;
-use super::{CHAT_ML, LLAMA_3, Protocol, QWEN_2, QWEN_3, QWEN_3_INSTRUCT, SMOLLM3_CHAT};
+use super::qwen2::QWEN_2;
+use super::qwen3::{QWEN_3, QWEN_3_INSTRUCT};
+use super::smollm3::SMOLLM3_CHAT;
 use crate::model::architecture::{Architecture, QWEN2, QWEN3, SMOLLM3};
-use crate::text::tokenizer::Specials;
 
 /// The chat format of a model, and the basis on which it was chosen.
 #[derive(Clone, Copy, Debug)]
@@ -56,14 +60,21 @@ const FORMATS: [(&Protocol, Option<&Architecture>); 6] = [
     (&CHAT_ML, None),
 ];
 
+impl Protocol {
+    /// Returns all formats.
+    pub(crate) fn all() -> impl Iterator<Item = &'static Protocol> {
+        FORMATS.into_iter().map(|(format, _)| format)
+    }
+}
+
 impl ChosenProtocol {
-    /// The format of a model with this template; `None` if the vocabulary has the tokens of no format.
+    /// The format of a model with this template and these special tokens; `None` if it has the tokens of no format.
     pub(crate) fn of_model(
         template: Option<&str>,
         architecture: &Architecture,
-        specials: &Specials,
+        has_token: impl Fn(&str) -> bool,
     ) -> Option<ChosenProtocol> {
-        let fits = |it: &Protocol| it.tokens.iter().all(|token| specials.id(token).is_some());
+        let fits = |it: &Protocol| it.tokens.iter().all(|token| has_token(token));
         let is_meant = |of: Option<&Architecture>| of.is_none_or(|of| of == architecture);
         let by_text = |template: &str| {
             let found = FORMATS.into_iter().find(|(it, of)| {
@@ -123,8 +134,8 @@ mod tests {
 
     /// The format of a model with these special tokens, and its basis, as the model's card has them.
     fn chosen(template: Option<&str>, architecture: &Architecture, tokens: &str) -> String {
-        let specials = Specials::of_texts(tokens.split(' '));
-        ChosenProtocol::of_model(template, architecture, &specials)
+        let has_token = |text: &str| tokens.split(' ').any(|token| token == text);
+        ChosenProtocol::of_model(template, architecture, has_token)
             .map_or_else(|| "none".to_owned(), |chosen| chosen.to_string())
     }
 

@@ -2,7 +2,12 @@
 
 use sha2::{Digest, Sha256};
 
-use super::{CHAT_ML, LLAMA_3, Protocol, QWEN_2, QWEN_3, SMOLLM3_CHAT};
+use super::chatml::CHAT_ML;
+use super::format::Protocol;
+use super::llama3::LLAMA_3;
+use super::qwen2::QWEN_2;
+use super::qwen3::QWEN_3;
+use super::smollm3::SMOLLM3_CHAT;
 
 /// SHA-256 of published templates, without white space at their end. Those with `true` are harmless and run as they are;
 /// the others are replaced by Goldcrest's.

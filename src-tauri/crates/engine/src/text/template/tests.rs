@@ -1,14 +1,10 @@
-//! The reference renders belong to published templates and lie outside of the repository; the
-//! tests that need them are skipped where they are absent.
-
-use std::path::{Path, PathBuf};
+//! Templates: published ones and Goldcrest's against their reference renders, Python's idioms, and limits.
 
 use serde_json::{Value, json};
 
 use super::*;
 use crate::model::architecture::SMOLLM3;
-use crate::text::tokenizer::Specials;
-use testing::skip;
+use crate::text::reference::{self, Published};
 
 const TODAY: Date = Date::constant(2026, 3, 5);
 
@@ -24,57 +20,19 @@ fn render(source: &str, context: Value) -> String {
 fn chosen(source: Option<&str>) -> ChosenProtocol {
     const TOKENS: &str =
         "<|im_start|> <|im_end|> <think> </think> <|start_header_id|> <|end_header_id|> <|eot_id|>";
-    let specials = Specials::of_texts(TOKENS.split(' '));
-    ChosenProtocol::of_model(source, &SMOLLM3, &specials).expect("a format")
+    let has_token = |text: &str| TOKENS.split(' ').any(|token| token == text);
+    ChosenProtocol::of_model(source, &SMOLLM3, has_token).expect("a format")
 }
 
-/// The folder `shared/reference/template` beside the repository or one of its parents, or
-/// `$GOLDCREST_REFERENCE/template`.
-fn reference() -> Option<PathBuf> {
-    let named = std::env::var_os("GOLDCREST_REFERENCE").map(PathBuf::from);
-    let beside = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .ancestors()
-        .map(|folder| folder.join("shared/reference"));
-    named
-        .into_iter()
-        .chain(beside)
-        .map(|root| root.join("template"))
-        .find(|path| path.is_dir())
-}
-
-struct Case {
-    name: String,
-    context: Value,
-    rendered: String,
-}
-
-/// The source of one published template, and its renders.
-fn reference_cases(name: &str) -> Option<(String, Vec<Case>)> {
-    let Some(folder) = reference() else {
-        skip(&format!(
-            "no renders of the published template {name} (shared/reference/template)"
-        ));
-        return None;
-    };
-    let read = |file: String| std::fs::read_to_string(folder.join(file)).expect("reference file");
-    let cases: Vec<Value> =
-        serde_json::from_str(&read(format!("{name}.json"))).expect("reference cases");
-    let text = |value: &Value| value.as_str().expect("text").to_owned();
-    let cases = cases
-        .into_iter()
-        .map(|case| Case {
-            name: text(&case["case"]),
-            context: case["context"].clone(),
-            rendered: text(&case["rendered"]),
-        })
-        .collect();
-    Some((read(format!("smollm3-{name}.jinja")), cases))
+/// A published template of SmolLM3.
+fn smollm3(name: &str) -> Option<Published> {
+    reference::published(&format!("smollm3-{name}"), name)
 }
 
 #[test]
 fn published_templates_render_byte_for_byte() {
     for name in ["official", "unsloth"] {
-        let Some((source, cases)) = reference_cases(name) else {
+        let Some(Published { source, cases }) = smollm3(name) else {
             return;
         };
         let chosen = chosen(Some(&source));
@@ -118,7 +76,7 @@ fn without_wording(render: &str, default_instructions: bool) -> String {
 
 #[test]
 fn built_in_template_has_the_official_structure() {
-    let Some((_, cases)) = reference_cases("official") else {
+    let Some(Published { cases, .. }) = smollm3("official") else {
         return;
     };
     let template = ChatTemplate::built_in();
@@ -335,20 +293,15 @@ fn what_a_template_raises_is_one_line_of_bounded_length() {
 /// The published templates of other formats, with the renders that transformers makes of them.
 #[test]
 fn templates_of_other_formats_render_byte_for_byte() {
-    let Some(folder) = reference() else {
-        skip("no renders of published templates (shared/reference/template)");
-        return;
-    };
     for (name, protocol, thinks) in [
         ("smollm2", "ChatML", false),
         ("qwen2", "Qwen 2.5", false),
         ("qwen3", "Qwen 3", true),
         ("llama3", "Llama 3", false),
     ] {
-        let read =
-            |file: String| std::fs::read_to_string(folder.join(file)).expect("reference file");
-        let source = read(format!("{name}.jinja"));
-        let cases: Vec<Value> = serde_json::from_str(&read(format!("{name}.json"))).expect("cases");
+        let Some(Published { source, cases }) = reference::published(name, name) else {
+            return;
+        };
         assert_eq!(cases.len(), 108, "{name}");
         let parsed = ChatTemplate::parse(&source).expect("it compiles");
         let chosen = chosen(Some(&source));
@@ -358,11 +311,11 @@ fn templates_of_other_formats_render_byte_for_byte() {
         let own = ChatTemplate::of_protocol(known.protocol());
         let mut equal = 0;
         for case in &cases {
-            let mut context = case["context"].clone();
+            let mut context = case.context.clone();
             context["bos_token"] = "<|begin_of_text|>".into();
-            let theirs = case["rendered"].as_str().expect("text");
+            let theirs = &case.rendered;
             let found = parsed.render(&context, TODAY).expect("it renders");
-            assert_eq!(found, theirs, "{name}: {}", case["case"]);
+            assert_eq!(&found, theirs, "{name}: {}", case.name);
             let ours = own.render(&context, TODAY).expect("it renders");
             // The built-in ones have default instructions of their own, and no tools.
             let has_system = context["messages"][0]["role"] == "system";
@@ -373,7 +326,7 @@ fn templates_of_other_formats_render_byte_for_byte() {
                     .all(|turn| turn["role"] != "tool" && turn.get("tool_calls").is_none())
             });
             if has_system && !has_tools && is_chat && name != "qwen3" {
-                assert_eq!(ours, theirs, "{name}: {}", case["case"]);
+                assert_eq!(&ours, theirs, "{name}: {}", case.name);
                 equal += 1;
             }
         }

@@ -47,27 +47,19 @@ impl Pieces {
 }
 
 /// Streaming decoder of token ids into whole characters: bytes of an incomplete one are kept for the next id.
-pub struct Decoder<'a> {
-    pieces: &'a Pieces,
+#[derive(Default)]
+pub struct Decoder {
     /// The bytes of an incomplete character, three at most between calls.
     pending: Vec<u8>,
     text: String,
 }
 
-impl<'a> Decoder<'a> {
-    pub(super) fn new(pieces: &'a Pieces) -> Self {
-        Self {
-            pieces,
-            pending: Vec::new(),
-            text: String::new(),
-        }
-    }
-
-    /// The text that token `id` completes. Bytes that
+impl Decoder {
+    /// The text that a token with these bytes completes. Bytes that
     /// are invalid UTF-8 become U+FFFD.
-    pub fn push(&mut self, id: u32) -> &str {
+    pub fn push(&mut self, piece: &[u8]) -> &str {
         self.text.clear();
-        self.pending.extend_from_slice(self.pieces.get(id));
+        self.pending.extend_from_slice(piece);
         let mut done = 0;
         loop {
             match std::str::from_utf8(&self.pending[done..]) {
@@ -106,41 +98,25 @@ impl<'a> Decoder<'a> {
 mod tests {
     use super::*;
 
-    /// Pieces whose tokens are these byte strings.
-    fn pieces(tokens: &[&[u8]]) -> Pieces {
-        let (mut bytes, mut ends) = (Vec::new(), Vec::new());
-        for token in tokens {
-            bytes.extend_from_slice(token);
-            ends.push(bytes.len());
-        }
-        Pieces { bytes, ends }
-    }
-
     #[test]
     fn characters_arrive_whole() {
         let smile = "🙂".as_bytes();
-        let pieces = pieces(&[
-            b"a",
-            &smile[..1],
-            &smile[1..3],
-            &smile[3..],
-            b"\xff",
-            b"\xe6\x97",
-        ]);
-        let mut decoder = Decoder::new(&pieces);
-        let mut next = |id| decoder.push(id).to_owned();
-        assert_eq!([next(0), next(1), next(2), next(3)], ["a", "", "", "🙂"]);
+        let mut decoder = Decoder::default();
+        let mut next = |piece: &[u8]| decoder.push(piece).to_owned();
+        let whole = [b"a", &smile[..1], &smile[1..3], &smile[3..]].map(&mut next);
+        assert_eq!(whole, ["a", "", "", "🙂"]);
         assert_eq!(
-            next(4),
+            next(b"\xff"),
             "\u{fffd}",
             "a byte that begins nothing does not wait"
         );
+        let begun = b"\xe6\x97";
         assert_eq!(
-            [next(5), next(0)],
+            [next(begun), next(b"a")],
             ["", "\u{fffd}a"],
             "an invalid character is replaced"
         );
-        assert_eq!([next(5), next(99)], ["", ""], "an unknown id is empty");
+        assert_eq!([next(begun), next(b"")], ["", ""]);
         assert_eq!(decoder.finish(), "\u{fffd}");
         assert_eq!(decoder.finish(), "");
     }

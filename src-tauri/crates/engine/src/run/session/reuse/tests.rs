@@ -11,6 +11,7 @@ use crate::gguf::Gguf;
 use crate::model::config::Config;
 use crate::model::forward::CpuModel;
 use crate::model::weights;
+use crate::run::kv_blocks::NoBlocks;
 use crate::run::session::tests::{ROUNDING, assert_close, read, tokens};
 
 mod reading_ahead;
@@ -105,7 +106,7 @@ fn converse(session: &mut Session, prompt: &[u32], answer: &[u32]) {
 /// Restores the stored blocks; returns the progress.
 fn resume(session: &mut Session, prompt: &[u32], blocks: &mut Blocks) -> Vec<usize> {
     let mut progress = Vec::new();
-    session.resume(prompt, 7, Some(blocks), &NEVER, &mut |done| {
+    session.resume(prompt, 7, blocks, &NEVER, &mut |done| {
         progress.push(done);
     });
     progress
@@ -302,7 +303,7 @@ fn several_chats_stay_in_memory_within_a_budget() {
         let mut session = Model::usual().session();
         session.set_spare_memory(Box::new(move |_, _| bytes));
         for (label, chat) in [(1, &first), (2, &second)] {
-            session.resume(chat, label, None, &NEVER, &mut |_| {});
+            session.resume(chat, label, &mut NoBlocks, &NEVER, &mut |_| {});
             read(&mut session, chat);
         }
         session
@@ -310,12 +311,12 @@ fn several_chats_stay_in_memory_within_a_budget() {
     let next = |chat: &[u32]| [chat, &[9]].concat();
     let mut session = budget(1 << 30);
     for chat in [&first, &second, &first] {
-        session.resume(&next(chat), 1, None, &NEVER, &mut |_| {});
+        session.resume(&next(chat), 1, &mut NoBlocks, &NEVER, &mut |_| {});
         assert_eq!(read(&mut session, &next(chat)).1, 300);
         session.truncate(300);
     }
     let mut session = budget(1000);
-    session.resume(&next(&first), 1, None, &NEVER, &mut |_| {});
+    session.resume(&next(&first), 1, &mut NoBlocks, &NEVER, &mut |_| {});
     assert_eq!(read(&mut session, &next(&first)).1, 0, "it had no room");
     // The sequence of an erased chat is removed.
     let mut session = budget(1 << 30);
@@ -355,7 +356,7 @@ fn taking_up_a_chat_tells_how_far_it_is_and_can_be_cancelled() {
     let mut session = Model::usual().session();
     read(&mut session, &tokens(2, 700));
     let mut progress = Vec::new();
-    session.resume(&chat, 7, Some(&mut blocks), &ALWAYS, &mut |done| {
+    session.resume(&chat, 7, &mut blocks, &ALWAYS, &mut |done| {
         progress.push(done);
     });
     assert_eq!(progress, Vec::<usize>::new());
@@ -370,7 +371,7 @@ fn a_chat_that_is_not_to_be_stored_is_passed_over_and_holds_up_no_other() {
         let mut session = Model::usual().session();
         session.set_spare_memory(Box::new(|_, _| 1 << 30));
         for (label, chat) in [(1, &first), (2, &second)] {
-            session.resume(chat, label, None, &NEVER, &mut |_| {});
+            session.resume(chat, label, &mut NoBlocks, &NEVER, &mut |_| {});
             read(&mut session, chat);
         }
         let mut blocks = Blocks {
@@ -393,7 +394,7 @@ fn what_was_read_of_a_chat_goes_with_it_under_another_label() {
         ..Blocks::default()
     };
     for (label, chat) in [(1, &first), (2, &second)] {
-        session.resume(chat, label, None, &NEVER, &mut |_| {});
+        session.resume(chat, label, &mut NoBlocks, &NEVER, &mut |_| {});
         read(&mut session, chat);
     }
     for label in [1, 2] {
@@ -403,7 +404,7 @@ fn what_was_read_of_a_chat_goes_with_it_under_another_label() {
     store_all(&mut session, &mut blocks);
     assert_eq!(blocks.labels, [], "none of it is stored");
     for chat in [&first, &second] {
-        session.resume(chat, 9, Some(&mut blocks), &NEVER, &mut |_| {});
+        session.resume(chat, 9, &mut blocks, &NEVER, &mut |_| {});
         assert_eq!(session.tokens(), &chat[..]);
     }
     session.relabel(9, 1);
@@ -417,7 +418,7 @@ fn parked_chats_are_stored_while_the_current_one_stays() {
     let mut session = Model::usual().session();
     session.set_spare_memory(Box::new(|_, _| 1 << 30));
     for (label, chat) in [(1, &first), (2, &second)] {
-        session.resume(chat, label, None, &NEVER, &mut |_| {});
+        session.resume(chat, label, &mut NoBlocks, &NEVER, &mut |_| {});
         read(&mut session, chat);
     }
     let room = session.parked.bytes();
@@ -430,7 +431,7 @@ fn parked_chats_are_stored_while_the_current_one_stays() {
         (&second[..], room)
     );
     // One that has no room does not push the others out.
-    session.resume(&[7], 3, None, &NEVER, &mut |_| {});
+    session.resume(&[7], 3, &mut NoBlocks, &NEVER, &mut |_| {});
     assert_eq!(session.parked.bytes(), room);
 }
 
@@ -438,7 +439,7 @@ fn parked_chats_are_stored_while_the_current_one_stays() {
 fn nothing_of_a_chat_that_is_erased_stays_in_memory() {
     let chat = tokens(1, 300);
     let mut session = Model::usual().session();
-    session.resume(&chat, 1, None, &NEVER, &mut |_| {});
+    session.resume(&chat, 1, &mut NoBlocks, &NEVER, &mut |_| {});
     read(&mut session, &chat);
     session.retain(|label| label == 1);
     assert_eq!(session.tokens(), chat);

@@ -1,11 +1,11 @@
 //! The tiny model's answers with and without drafts.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use jiff::civil::Date;
 
 use crate::{
-    Conversation, Engine, Event, GenerateParams, LoadOptions, Role, Sampling, Stats, Turn,
+    Conversation, Engine, Event, GenerateParams, LoadOptions, Role, Sampling, Signals, Stats, Turn,
 };
 
 const QUESTIONS: [&str; 12] = [
@@ -57,7 +57,7 @@ fn answer(
         ..GenerateParams::default()
     };
     let mut ids = Vec::new();
-    let never = AtomicBool::new(false);
+    let never = Signals::default();
     let finished = engine.generate(&prompt, &params, &never, &mut |event| {
         if let Event::Token { id, .. } = event {
             ids.push(id);

@@ -38,9 +38,9 @@ fn a_draft_is_stored_once_it_is_sent() {
     let prompt = [&chat[..], &draft].concat();
     let mut session = Model::usual().session();
     session.set_spare_memory(Box::new(|_, _| 1 << 30));
-    session.resume(&other, 1, None, &NEVER, &mut |_| {});
+    session.resume(&other, 1, &mut NoBlocks, &NEVER, &mut |_| {});
     read(&mut session, &other);
-    session.resume(&prompt, 2, None, &NEVER, &mut |_| {});
+    session.resume(&prompt, 2, &mut NoBlocks, &NEVER, &mut |_| {});
     let more = session.read_ahead(&prompt, 300, &ALWAYS);
     assert!(!more.expect("no failure"), "cancelled");
     assert!(session.tokens().is_empty());

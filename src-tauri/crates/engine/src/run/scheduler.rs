@@ -1,0 +1,514 @@
+//! Requests that share a model: a pass decodes a token of each answer and reads a part of a prompt.
+//!
+//! An answer alone has drafts ([`speculative`](crate::run::speculative)) or is sampled by the device. As soon as another
+//! request is there, its prompt is read beside the answers that are being written. Such a pass has at most
+//! [`Evaluate::batch_limit`](crate::model::evaluate::Evaluate::batch_limit) rows, so that every answer has the tokens of
+//! a run by itself, and so few that the answers keep most of their speed. While nothing is being written, a prompt is
+//! read in whole chunks. A prompt that is read beside answers has the rounding of decoded tokens, not that of chunks, so
+//! its own answer may differ from a run alone, as that of a warm chat does (`session/tests.rs` has the bound).
+//!
+//! Titles and messages that are read ahead run alone, while there is no answer, and give way to one.
+
+mod active;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use inference::{Event, Finished, ModelRequest, Priority, RequestId, Stats, StopReason};
+
+use self::active::{ActiveRequest, RequestState};
+use crate::model::error::DeviceError;
+use crate::model::evaluate::{Pass, Want};
+use crate::run::answer::AnswerWriter;
+use crate::run::error::GenerateError;
+use crate::run::kv_blocks::KvBlocks;
+use crate::run::sequence::SequenceSlot;
+use crate::run::session::Session;
+use crate::text::tokenizer::Tokenizer;
+
+/// Sequences in a pass, at most. Further requests wait.
+const MAX_ACTIVE: usize = 8;
+/// Share of its speed that an answer keeps while a prompt is read beside it, by the measured times of passes.
+const KEPT_SPEED: f64 = 0.62;
+/// Tokens of a prompt that are read beside an answer by a model that runs its sequences one after the other.
+const ROWS_BESIDE: usize = 64;
+
+/// Tokens that an answer is expected to have at most.
+const EXPECTED_TOKENS: usize = 1024;
+
+/// Returns true if memory has room for the keys and values of this number of tokens more.
+pub(crate) type MemoryCheck = Box<dyn Fn(usize) -> bool + Send>;
+
+/// The owner of a model, and of its sequences.
+pub(crate) struct Scheduler {
+    pub(crate) session: Session,
+    tokenizer: Arc<Tokenizer>,
+    /// Length of the context, in tokens.
+    context: usize,
+    active: Vec<ActiveRequest>,
+    has_room: MemoryCheck,
+    /// Requests without a sequence: the most urgent first, and among equals the oldest.
+    waiting: VecDeque<ModelRequest>,
+    /// Requests whose sequences have no room in memory beside the others. They are read again.
+    paused: VecDeque<ActiveRequest>,
+    /// Requests whose next passes have no other: a pass over all of these failed.
+    apart: VecDeque<RequestId>,
+}
+
+/// Conditions of a step.
+pub struct StepOptions<'a> {
+    /// Ends a pass that serves several requests, or one that nobody waits for. It is repeated in the next step.
+    pub preempt: &'a AtomicBool,
+    /// Blocks of KV caches that outlive the model.
+    pub blocks: &'a mut dyn KvBlocks,
+}
+
+/// A request that ended, and its result.
+pub type RequestEnd = (RequestId, Result<Finished, GenerateError>);
+
+/// Receiver of the events of requests.
+pub type OnEvent<'a> = dyn FnMut(RequestId, Event<'_>) + 'a;
+
+impl Scheduler {
+    pub fn new(session: Session, tokenizer: Arc<Tokenizer>, context: usize) -> Scheduler {
+        Scheduler {
+            session,
+            tokenizer,
+            context,
+            has_room: Box::new(|_| true),
+            active: Vec::new(),
+            waiting: VecDeque::new(),
+            paused: VecDeque::new(),
+            apart: VecDeque::new(),
+        }
+    }
+
+    /// Has answers wait for memory before they begin beside others.
+    pub fn set_memory_check(&mut self, has_room: MemoryCheck) {
+        self.has_room = has_room;
+    }
+
+    /// Submits a request.
+    ///
+    /// # Errors
+    /// Fails if the prompt is empty or fills the context.
+    pub fn submit(&mut self, request: ModelRequest) -> Result<(), GenerateError> {
+        let (prompt, context) = (request.prompt.ids.len(), self.context);
+        if prompt == 0 {
+            return Err(GenerateError::Empty);
+        }
+        if prompt >= context {
+            return Err(GenerateError::TooLong { prompt, context });
+        }
+        let priority = request.priority;
+        let at = self.waiting.partition_point(|it| it.priority <= priority);
+        self.waiting.insert(at, request);
+        Ok(())
+    }
+
+    /// Returns true if a request is active or waits.
+    pub fn is_busy(&self) -> bool {
+        !(self.active.is_empty() && self.paused.is_empty() && self.waiting.is_empty())
+    }
+
+    /// Samples the next token of each answer and runs one pass. Returns the requests that ended.
+    pub fn step(
+        &mut self,
+        step: &mut StepOptions<'_>,
+        on_event: &mut OnEvent<'_>,
+    ) -> Vec<RequestEnd> {
+        let mut ended = self.end_cancelled();
+        self.give_way();
+        self.admit(step, on_event);
+        if self.active.is_empty() {
+            ended.extend(self.run_unhurried(step, on_event));
+        }
+        let mut at = 0;
+        while let Some(active) = self.active.get_mut(at) {
+            let id = active.request.id;
+            match active.next_token(&mut self.session, &mut |event| on_event(id, event)) {
+                None => at += 1,
+                Some(reason) => ended.push(self.end(at, Ok(reason))),
+            }
+        }
+        // Before a pass, which may panic.
+        if ended.is_empty()
+            && let Err((at, result)) = self.pass(step.preempt, on_event)
+        {
+            ended.push(self.end(at, result));
+        }
+        ended
+    }
+
+    /// Ends the cancelled requests that wait.
+    fn end_cancelled(&mut self) -> Vec<RequestEnd> {
+        let mut ended = Vec::new();
+        self.waiting.retain(|request| {
+            let is_cancelled = request.signals.is_cancelled();
+            if is_cancelled {
+                ended.push(unanswered(request, StopReason::Cancelled));
+            }
+            !is_cancelled
+        });
+        let paused = std::mem::take(&mut self.paused).into_iter();
+        let (cancelled, paused): (VecDeque<_>, _) =
+            paused.partition(|it| it.request.signals.is_cancelled());
+        self.paused = paused;
+        let cancelled = cancelled.into_iter();
+        ended.extend(cancelled.map(
+            |ActiveRequest {
+                 request, answer, ..
+             }| { (request.id, Ok(answer.finish(StopReason::Cancelled))) },
+        ));
+        ended
+    }
+
+    /// Returns an active request that nobody waits for to the queue, if a more urgent one waits.
+    fn give_way(&mut self) {
+        if let [ActiveRequest { request, .. }] = &self.active[..]
+            && let Some(first) = self.waiting.front()
+            && !request.priority.is_answer()
+            && first.priority < request.priority
+        {
+            let (request, _) = self.release(0);
+            let at = self
+                .waiting
+                .partition_point(|it| it.priority < request.priority);
+            self.waiting.insert(at, request);
+        }
+    }
+
+    /// Gives sequences to answers that wait: first to those that had one and ran out of memory.
+    fn admit(&mut self, step: &mut StepOptions<'_>, on_event: &mut OnEvent<'_>) {
+        if self.active.is_empty() {
+            self.active.extend(self.paused.pop_front());
+        }
+        while self.paused.is_empty()
+            && self.active.len() < MAX_ACTIVE
+            && self.has_room_for_next()
+            && let Some(request) = self.waiting.pop_front_if(|it| it.priority.is_answer())
+        {
+            self.activate(request, step.blocks, on_event);
+        }
+    }
+
+    /// Returns true if memory has room for the next request beside what the active ones are expected to need.
+    fn has_room_for_next(&mut self) -> bool {
+        let Some(next) = self.waiting.front().filter(|_| !self.active.is_empty()) else {
+            return true;
+        };
+        let expected = |request: &ModelRequest| {
+            let most = request.params.max_tokens.unwrap_or(usize::MAX);
+            (request.prompt.ids.len() + most.min(EXPECTED_TOKENS)).min(self.context)
+        };
+        let active = self
+            .active
+            .iter()
+            .map(|active| expected(&active.request).saturating_sub(active.sequence.tokens.len()));
+        let tokens = active.sum::<usize>() + expected(next);
+        (self.has_room)(tokens) || self.session.free_idle() && (self.has_room)(tokens)
+    }
+
+    /// Begins a request with the cached tokens of its prompt.
+    fn activate(
+        &mut self,
+        request: ModelRequest,
+        blocks: &mut dyn KvBlocks,
+        on_event: &mut OnEvent<'_>,
+    ) {
+        let id = request.id;
+        let total = request.prompt.ids.len();
+        let sequence = self.session.take(
+            &request.prompt.ids,
+            request.conversation,
+            blocks,
+            &request.signals.cancel,
+            &mut |cached| {
+                let (done, total) = (cached, total);
+                on_event(
+                    id,
+                    Event::Prefill {
+                        done,
+                        total,
+                        cached,
+                    },
+                );
+            },
+        );
+        let speculates = request.params.lookup && self.session.batch_limit() > 1;
+        let answer = AnswerWriter::new(&self.tokenizer, self.context, &request);
+        let active = ActiveRequest::new(request, answer, sequence, speculates);
+        self.active.push(active);
+    }
+
+    /// Runs a request that nobody waits for. Returns it if it ended.
+    fn run_unhurried(
+        &mut self,
+        step: &mut StepOptions<'_>,
+        on_event: &mut OnEvent<'_>,
+    ) -> Option<RequestEnd> {
+        let request = self.waiting.pop_front()?;
+        if request.priority == Priority::ReadAhead {
+            if self.read_ahead(&request, step) {
+                self.waiting.push_front(request);
+                return None;
+            }
+            return Some(unanswered(&request, StopReason::EndOfTurn));
+        }
+        let ids = &request.prompt.ids;
+        let mut sequences = self.session.sequences();
+        if !sequences.any(|tokens| !tokens.is_empty() && ids.starts_with(tokens)) {
+            // The conversation is not in memory any more: a title is not worth reading it again.
+            return Some(unanswered(&request, StopReason::Cancelled));
+        }
+        drop(sequences);
+        self.activate(request, step.blocks, on_event);
+        None
+    }
+
+    /// Prefills a part of a prompt before it is sent. Returns true if there is more, or the step was preempted.
+    fn read_ahead(&mut self, request: &ModelRequest, step: &mut StepOptions<'_>) -> bool {
+        let ends = self.tokenizer.turn_ends();
+        let last_end = |ids: &[u32]| ids.iter().rposition(|id| ends.contains(id));
+        let ids = &request.prompt.ids;
+        // Without the tokens that the template adds for the answer.
+        let ahead = &ids[..last_end(ids).unwrap_or(ids.len())];
+        // The last turn may be a draft.
+        let sent = last_end(ahead).unwrap_or(0);
+        let (label, session) = (request.conversation, &mut self.session);
+        session.resume(ids, label, step.blocks, step.preempt, &mut |_| {});
+        let more = session.read_ahead(ahead, sent, step.preempt);
+        let more = more
+            .inspect_err(|error| tracing::debug!(%error, "a message was not read ahead"))
+            .unwrap_or(false);
+        more || step.preempt.load(Ordering::Relaxed)
+    }
+
+    /// Runs a pass over what the active requests need next. On an error or a cancellation, returns the request that ends
+    /// by it.
+    fn pass(
+        &mut self,
+        preempt: &AtomicBool,
+        on_event: &mut OnEvent<'_>,
+    ) -> Result<(), (usize, Result<StopReason, DeviceError>)> {
+        if let [alone] = &mut self.active[..]
+            && let RequestState::Evaluating { id } = alone.state
+        {
+            let sampled = alone.sample_on_device(&mut self.session, id);
+            if let Some(id) = sampled.map_err(|error| (0, Err(error)))? {
+                alone.state = RequestState::Sampled { id };
+                return Ok(());
+            }
+        }
+        let mut inputs = self.inputs();
+        if let Some(id) = self.apart.pop_front() {
+            inputs.retain(|(at, ..)| self.active[*at].request.id == id);
+        }
+        let alone = match inputs[..] {
+            [] => return Ok(()),
+            // Beside others it may be repeated, so that Stop reaches these too.
+            [(at, ..)] if self.active.len() == 1 => {
+                Some(&self.active[at].request).filter(|it| it.priority.is_answer())
+            }
+            _ => None,
+        };
+        let own = alone.map(|request| Arc::clone(&request.signals.cancel));
+        let cancel = own.as_deref().unwrap_or(preempt);
+        let is_shared = self.active.len() > 1;
+        for (at, ..) in &inputs {
+            let active = &mut self.active[*at];
+            active.answer.stats.shared |= is_shared;
+            if active.answer.begins_reading() {
+                on_event(active.request.id, active.progress());
+            }
+        }
+        let mut rest = inputs.iter().peekable();
+        let mut slots = Vec::with_capacity(inputs.len());
+        for (at, active) in self.active.iter_mut().enumerate() {
+            if let Some((_, ids, want)) = rest.next_if(|(of, ..)| *of == at) {
+                slots.push(SequenceSlot {
+                    sequence: &mut active.sequence,
+                    ids,
+                    want: *want,
+                });
+            }
+        }
+        match (
+            self.session.decode(&mut slots, is_shared, cancel),
+            &inputs[..],
+        ) {
+            (Ok(Pass::Complete), _) => self.advance(&inputs, on_event),
+            (Ok(Pass::Cancelled), [(at, ..), ..]) if own.is_some() => {
+                return Err((*at, Ok(StopReason::Cancelled)));
+            }
+            (Ok(Pass::Cancelled), _) => {}
+            (Err(DeviceError::OutOfMemory(reason)), [_]) if is_shared => {
+                tracing::debug!(reason, "a request waits for the memory of others");
+                if let Some(mut newest) = self.active.pop() {
+                    newest.sequence.cache = None;
+                    self.paused.push_front(newest);
+                }
+            }
+            (Err(error), [(at, ..)]) if is_shared => {
+                let all = self.active.iter_mut().chain(&mut self.paused);
+                let sequences = all.map(|it| &mut it.sequence);
+                let failed = self.session.fail_over(error, sequences);
+                failed.map_err(|error| (*at, Err(error)))?;
+            }
+            (Err(error), [(at, ..)]) => return Err((*at, Err(error))),
+            (Err(error), _) => {
+                tracing::debug!(%error, "a pass over several sequences failed");
+                let ids = inputs.iter().map(|(at, ..)| self.active[*at].request.id);
+                self.apart = ids.collect();
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the next tokens of the active requests, by their index: one of each answer that is being written, with a
+    /// draft if it is alone, and a part of the first prompt that is not read.
+    fn inputs(&mut self) -> Vec<NextTokens> {
+        let is_writing =
+            |active: &&ActiveRequest| matches!(active.state, RequestState::Evaluating { .. });
+        let writing = self.active.iter().filter(is_writing).count();
+        let is_alone = self.active.len() == 1;
+        let (limit, chunk) = (self.session.batch_limit(), self.session.chunk());
+        let mut reads = match writing {
+            0 => chunk,
+            _ if limit == 1 => ROWS_BESIDE.min(chunk.saturating_sub(writing)),
+            _ => {
+                let costs = &mut self.session.shared_costs;
+                costs.tokens_beside(writing, limit.saturating_sub(writing), KEPT_SPEED)
+            }
+        };
+        let costs = self.session.costs();
+        let mut inputs = Vec::new();
+        for (at, active) in self.active.iter_mut().enumerate() {
+            match active.state {
+                RequestState::Evaluating { id } => {
+                    // Drops a rejected draft, or passes of the device in flight.
+                    active.sequence.truncate(active.answer.tokens().len() - 1);
+                    // The last token of a context or an answer is not evaluated.
+                    let most = if is_alone {
+                        (active.answer.room() - 1).min(limit - 1)
+                    } else {
+                        0
+                    };
+                    let tokens = active.answer.tokens();
+                    let draft = active.speculator.draft(tokens, most, costs);
+                    inputs.push((at, [&[id], draft].concat(), Want::All));
+                }
+                RequestState::Reading if reads > 0 => {
+                    let prompt = &active.request.prompt.ids;
+                    let read = active.sequence.tokens.len();
+                    let ids = &prompt[read..prompt.len().min(read + reads)];
+                    let is_last = read + ids.len() == prompt.len();
+                    let want = if is_last { Want::Last } else { Want::Nothing };
+                    inputs.push((at, ids.to_vec(), want));
+                    reads = 0;
+                }
+                _ => {}
+            }
+        }
+        inputs
+    }
+
+    /// Moves the requests on after a pass over their tokens.
+    fn advance(&mut self, inputs: &[NextTokens], on_event: &mut OnEvent<'_>) {
+        let mut row = 0;
+        for (at, ids, want) in inputs {
+            let active = &mut self.active[*at];
+            if let RequestState::Reading = active.state {
+                on_event(active.request.id, active.progress());
+            }
+            match want {
+                Want::Nothing => {}
+                Want::Last => {
+                    active.answer.prompt_is_read();
+                    active.state = RequestState::Sampling { row };
+                    row += 1;
+                }
+                Want::All => {
+                    active.state = RequestState::Sampling { row };
+                    row += ids.len();
+                }
+            }
+        }
+    }
+
+    /// Ends a request.
+    fn end(&mut self, at: usize, result: Result<StopReason, DeviceError>) -> RequestEnd {
+        let (request, answer) = self.release(at);
+        let result = result.map(|reason| answer.finish(reason));
+        (request.id, result.map_err(GenerateError::from))
+    }
+
+    /// Takes an active request. Its sequence stays in memory.
+    fn release(&mut self, at: usize) -> (ModelRequest, AnswerWriter) {
+        let ActiveRequest {
+            request,
+            mut answer,
+            mut sequence,
+            cached,
+            is_kept,
+            speculator,
+            ..
+        } = self.active.remove(at);
+        sequence.truncate(match request.priority {
+            Priority::Title => cached,
+            // Drafted tokens that the answer does not have are dropped.
+            _ => sequence.common(answer.tokens()),
+        });
+        if is_kept {
+            self.session.put(sequence);
+        }
+        answer.stats.drafted_tokens = speculator.drafted;
+        answer.stats.accepted_tokens = speculator.accepted;
+        (request, answer)
+    }
+
+    /// Drops the sequences in memory of conversations that `keeps` refuses.
+    pub fn retain(&mut self, keeps: impl Fn(u64) -> bool) {
+        for active in self.active.iter_mut().chain(&mut self.paused) {
+            active.is_kept &= keeps(active.request.conversation);
+        }
+        self.session.retain(keeps);
+    }
+
+    /// Moves the sequences in memory of the conversation `from` to the conversation `to`.
+    pub fn relabel(&mut self, from: u64, to: u64) {
+        let running = self.active.iter_mut().chain(&mut self.paused);
+        let requests = running.map(|active| {
+            active.sequence.relabel(from, to);
+            &mut active.request
+        });
+        for request in requests.chain(&mut self.waiting) {
+            if request.conversation == from {
+                request.conversation = to;
+            }
+        }
+        self.session.relabel(from, to);
+    }
+
+    /// The tokens of the sequences in memory.
+    pub fn sequences(&self) -> impl Iterator<Item = &[u32]> {
+        let active = self.active.iter().map(|active| &*active.sequence.tokens);
+        active.chain(self.session.sequences())
+    }
+}
+
+/// Makes the end of a request without an answer.
+fn unanswered(request: &ModelRequest, reason: StopReason) -> RequestEnd {
+    let stats = Stats {
+        prompt_tokens: request.prompt.ids.len(),
+        ..Stats::default()
+    };
+    (request.id, Ok(Finished { reason, stats }))
+}
+
+/// Tokens of the request with this index, and the positions whose logits are computed.
+type NextTokens = (usize, Vec<u32>, Want);
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,140 @@
+//! More urgent requests before others, and those that nobody waits for.
+
+use super::*;
+
+/// A request of conversation 1 that nobody waits for.
+fn unhurried(priority: Priority, prompt: &Prompt) -> ModelRequest {
+    ModelRequest {
+        priority,
+        conversation: 1,
+        ..request(prompt, &params(1, 0.0, 12))
+    }
+}
+
+/// A run whose conversation 1 is in memory, with room for others, and a request for its title.
+fn titled() -> (ScheduledRun, ModelRequest) {
+    let mut session = session();
+    session.set_spare_memory(Box::new(|_, _| 1 << 30));
+    let mut run = ScheduledRun::new(session, 4096);
+    let prompt = Prompt::of_ids((0..100).map(|at| at * 7 % 500).collect());
+    let answer = run.run(ModelRequest {
+        conversation: 1,
+        ..request(&prompt, &params(1, 0.0, 5))
+    });
+    let ids = [&prompt.ids[..], &answer.ids, &[3, 1, 4, 1, 5]].concat();
+    (run, unhurried(Priority::Title, &Prompt::of_ids(ids)))
+}
+
+#[test]
+fn an_answer_comes_before_requests_of_programs_that_wait() {
+    let prompts = prompts();
+    let mut run = ScheduledRun::new(session(), 4096);
+    for (at, prompt) in prompts.iter().enumerate() {
+        run.submit(ModelRequest {
+            priority: Priority::Api,
+            ..request(prompt, &params(1, 0.0, 5 + at))
+        });
+    }
+    run.step();
+    let answer = run.submit(request(&prompts[0], &params(1, 0.0, 5)));
+    run.finish();
+    let first = |at: usize| run.written[at].steps[0];
+    assert!(first(7) < first(answer), "eight have a sequence");
+    assert!(first(answer) < first(8) && first(8) < first(9));
+}
+
+#[test]
+fn what_nobody_waits_for_comes_last_and_a_title_after_what_is_read_ahead() {
+    let prompt = Prompt::of_ids(vec![2; 300]);
+    let (mut run, title) = titled();
+    let title = run.submit(title);
+    let ahead = run.submit(unhurried(Priority::ReadAhead, &prompt));
+    let api = run.submit(unhurried(Priority::Api, &prompt));
+    let order = [api, ahead, title];
+    for (at, of) in order.into_iter().enumerate() {
+        while run.written[of].reason.is_none() {
+            run.step();
+        }
+        let later = order[at + 1..].iter().map(|&it| &run.written[it]);
+        assert!(
+            later
+                .clone()
+                .all(|it| it.reason.is_none() && it.ids.is_empty())
+        );
+    }
+    assert_eq!(run.written[title].ids.len(), 12);
+}
+
+#[test]
+fn a_title_leaves_its_conversation_as_it_is() {
+    let (mut run, title) = titled();
+    let before = run.sequences();
+    let written = run.run(title);
+    assert_eq!(written.reason, Some(Ok(StopReason::MaxTokens)));
+    assert_eq!(written.ids.len(), 12);
+    assert_eq!(written.stats.cached_tokens, before[0].len());
+    assert_eq!(run.sequences(), before);
+}
+
+#[test]
+fn a_conversation_that_is_not_in_memory_has_no_title() {
+    let (mut run, title) = titled();
+    let before = run.sequences();
+    // Another beginning, and a part of what is in memory.
+    for ids in [vec![9; 120], before[0][..100].to_vec()] {
+        let written = run.run(ModelRequest {
+            prompt: Prompt::of_ids(ids),
+            ..title.clone()
+        });
+        assert_eq!(written.reason, Some(Ok(StopReason::Cancelled)));
+        assert!(written.ids.is_empty());
+        assert_eq!(run.sequences(), before);
+    }
+}
+
+#[test]
+fn a_title_gives_way_to_an_answer_and_begins_again() {
+    let (mut run, title) = titled();
+    let undisturbed = run.run(title);
+    let question = request(&Prompt::of_ids(vec![2; 6]), &params(1, 0.0, 10));
+    let alone = run_alone(question.clone());
+    let (mut run, title) = titled();
+    let title = run.submit(title);
+    while run.written[title].ids.len() < 3 {
+        run.step();
+    }
+    let answer = run.submit(question);
+    run.step();
+    let others = run.scheduler.active.iter().map(|it| it.request.priority);
+    assert_eq!(others.collect::<Vec<_>>(), [Priority::Answer]);
+    run.finish();
+    let [title, answer] = [title, answer].map(|at| &run.written[at]);
+    assert_eq!(answer.ids, alone.ids);
+    assert_eq!(title.ids, undisturbed.ids);
+    assert_eq!(title.reason, undisturbed.reason);
+    assert!(title.steps.first() > answer.steps.last());
+}
+
+#[test]
+fn a_message_is_read_ahead_up_to_the_end_of_its_turn() {
+    let end = tokenizer().turn_ends()[0];
+    let mut ids: Vec<u32> = (0..300).map(|at| at * 7 % 500).collect();
+    (ids[150], ids[290]) = (end, end);
+    let prompt = Prompt::of_ids(ids);
+    let mut run = ScheduledRun::new(session(), 4096);
+    let ahead = run.submit(unhurried(Priority::ReadAhead, &prompt));
+    run.step();
+    assert_eq!(run.sequences(), [prompt.ids[..128].to_vec()], "a block");
+    // Nothing comes of a step that is preempted.
+    run.preempt.store(true, Ordering::Relaxed);
+    run.step();
+    assert_eq!(run.sequences(), [prompt.ids[..128].to_vec()]);
+    assert!(run.written[ahead].reason.is_none());
+    run.preempt.store(false, Ordering::Relaxed);
+    run.finish();
+    assert_eq!(run.written[ahead].reason, Some(Ok(StopReason::EndOfTurn)));
+    assert!(run.written[ahead].ids.is_empty());
+    assert_eq!(run.sequences(), [prompt.ids[..290].to_vec()]);
+    let answer = run.run(request(&prompt, &params(1, 0.0, 5)));
+    assert_eq!(answer.stats.cached_tokens, 290);
+}

@@ -1,0 +1,19 @@
+//! Llama 3's chat format. Source: llama.com, "Model Cards & Prompt formats"; sampling: generation_config.json.
+
+use inference::Sampling;
+
+use super::format::Protocol;
+
+pub(super) static LLAMA_3: Protocol = Protocol {
+    name: "Llama 3",
+    template: include_str!("llama3.jinja"),
+    tokens: &["<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>"],
+    ends: &["<|eot_id|>", "<|end_of_text|>"],
+    mark: "<|start_header_id|>",
+    thinking: None,
+    sampling: |_, _| Sampling {
+        temperature: 0.6,
+        top_p: 0.9,
+        ..Sampling::default()
+    },
+};

@@ -1,0 +1,19 @@
+//! SmolLM3's chat format. Source: its model card and its generation_config.json.
+
+use inference::Sampling;
+
+use super::format::{Protocol, Thinking};
+
+/// The format of SmolLM3.
+pub static SMOLLM3_CHAT: Protocol = Protocol {
+    name: "SmolLM3",
+    template: include_str!("smollm3.jinja"),
+    tokens: &["<|im_start|>", "<|im_end|>"],
+    ends: &["<|im_end|>", "<|end_of_text|>"],
+    mark: "Reasoning Mode",
+    thinking: Some(Thinking {
+        kept: true,
+        after: "\n",
+    }),
+    sampling: |_, _| Sampling::default(),
+};

@@ -1,0 +1,29 @@
+import type { Part } from "./host";
+
+const joined = (parts: readonly Part[], kind: "text" | "thinking"): string =>
+  parts.flatMap((part) => (part.kind === kind ? [part.text] : [])).join("\n\n");
+
+/** Text of a message; empty if it has none. */
+export const textOf = (message: { parts: readonly Part[] } | undefined): string =>
+  joined(message?.parts ?? [], "text");
+
+/** Thinking of a message; empty if it has none. */
+export const thinkingOf = (message: { parts: readonly Part[] }): string =>
+  joined(message.parts, "thinking");
+
+/** Parts of a message with this text. */
+export const textParts = (text: string): Part[] => answerParts("", text);
+
+/** Parts of an answer. */
+export const answerParts = (thinking: string, text: string): Part[] => [
+  ...(thinking === "" ? [] : [{ kind: "thinking" as const, text: thinking }]),
+  ...(text === "" ? [] : [{ kind: "text" as const, text }]),
+];
+
+/** Appends parts. The first one continues the last part, if that is text or thinking like it. */
+export function appended(parts: readonly Part[], more: readonly Part[]): Part[] {
+  const [last, [first, ...rest]] = [parts.at(-1), more];
+  const isOpen = first?.kind === "text" || first?.kind === "thinking";
+  if (!last || !isOpen || last.kind !== first.kind) return [...parts, ...more];
+  return [...parts.slice(0, -1), { kind: first.kind, text: last.text + first.text }, ...rest];
+}
