@@ -257,7 +257,11 @@ export class Library {
   add(
     chat: FakeChat,
     role: Message["role"],
-    { text = "", thinking = "", ...fields }: Partial<Message> & { text?: string; thinking?: string },
+    {
+      text = "",
+      thinking = "",
+      ...fields
+    }: Partial<Message> & { text?: string; thinking?: string },
   ): Message {
     const message: Message = {
       id: this.id(),
