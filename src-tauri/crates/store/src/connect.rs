@@ -1,4 +1,4 @@
-//! Connections to files that another program may have made or changed.
+//! The only place that opens a connection. A file may be made or changed by another program.
 
 use std::fs;
 use std::path::Path;
@@ -20,6 +20,13 @@ pub(crate) fn connect_immutable(path: &Path) -> Result<Connection, StoreError> {
     connect_by(path, Path::new(&immutable(path)), flags)
 }
 
+/// Opens a new database in memory.
+#[expect(clippy::disallowed_methods, reason = "the one door")]
+pub(crate) fn in_memory() -> rusqlite::Result<Connection> {
+    Connection::open_in_memory()
+}
+
+#[expect(clippy::disallowed_methods, reason = "the one door")]
 fn connect_by(path: &Path, name: &Path, flags: OpenFlags) -> Result<Connection, StoreError> {
     // Opening a pipe would wait for its writer.
     if let Ok(found) = fs::metadata(path)

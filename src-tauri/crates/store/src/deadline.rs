@@ -57,10 +57,11 @@ fn elapsed() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::connect::in_memory;
 
     #[test]
     fn a_statement_ends_at_its_deadline() -> rusqlite::Result<()> {
-        let mut db = Connection::open_in_memory()?;
+        let mut db = in_memory()?;
         let deadline = Deadline::install(&mut db)?;
         let count = |to: u32| {
             let sql =

@@ -51,6 +51,7 @@ pub(crate) fn run(db: &mut Connection, steps: &[Step]) -> rusqlite::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::connect::in_memory;
 
     const FIRST: Step = Step {
         version: 1,
@@ -71,7 +72,7 @@ mod tests {
 
     #[test]
     fn steps_are_taken_once_and_in_order() -> rusqlite::Result<()> {
-        let mut db = Connection::open_in_memory()?;
+        let mut db = in_memory()?;
         run(&mut db, &[SECOND, FIRST])?;
         run(&mut db, &[SECOND, FIRST])?;
         assert_eq!((version(&db)?, grams(&db)?), (2, 9));
@@ -92,7 +93,7 @@ mod tests {
             version: 2,
             sql: "DELETE FROM bird",
         };
-        let mut db = Connection::open_in_memory()?;
+        let mut db = in_memory()?;
         run(&mut db, &[nests])?;
         assert!(run(&mut db, &[nests, emptied]).is_err());
         let birds: i64 = db.query_row("SELECT count(*) FROM bird", [], |row| row.get(0))?;
@@ -102,7 +103,7 @@ mod tests {
 
     #[test]
     fn a_step_that_fails_undoes_all() -> rusqlite::Result<()> {
-        let mut db = Connection::open_in_memory()?;
+        let mut db = in_memory()?;
         run(&mut db, &[FIRST])?;
         assert!(run(&mut db, &[FIRST, SECOND, THIRD]).is_err());
         assert_eq!(version(&db)?, 1);

@@ -8,7 +8,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use system::private;
 
-use crate::connect::connect;
+use crate::connect::{connect, in_memory};
 use crate::deadline::{BUSY, Deadline};
 use crate::error::{self, StoreError};
 use crate::files::{PROBE, copies_folder};
@@ -38,7 +38,7 @@ pub(crate) fn file(path: &Path) -> Result<(Connection, Deadline), StoreError> {
 }
 
 pub(crate) fn memory() -> Result<(Connection, Deadline), StoreError> {
-    let mut db = Connection::open_in_memory()?;
+    let mut db = in_memory()?;
     let deadline = prepare(&mut db)?;
     table::search::define_functions(&db)?;
     migrate::run(&mut db, &table::steps())?;

@@ -4,9 +4,10 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use rusqlite::Connection;
+use rusqlite::{Connection, OpenFlags};
 use system::private;
 
+use crate::connect::{connect, in_memory};
 use crate::error::StoreError;
 use crate::{migrate, table};
 
@@ -16,7 +17,7 @@ pub(crate) const APPLICATION_ID: i32 = 0x474c_4443;
 /// Creates an empty database, with no other file beside it.
 pub(crate) fn create(path: &Path) -> Result<(), StoreError> {
     private::file(path).map_err(StoreError::io(path))?;
-    let mut db = Connection::open(path)?;
+    let mut db = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     db.pragma_update(None, "journal_mode", "MEMORY")?;
     db.pragma_update(None, "application_id", APPLICATION_ID)?;
     Ok(migrate::run(&mut db, &table::steps())?)
@@ -27,7 +28,7 @@ pub(crate) fn altered_part(db: &Connection) -> Result<Option<String>, StoreError
     let found = migrate::version(db)?;
     let mut steps = table::steps();
     steps.retain(|step| step.version <= found);
-    let mut made = Connection::open_in_memory()?;
+    let mut made = in_memory()?;
     migrate::run(&mut made, &steps)?;
     let (found, made) = (parts(db)?, parts(&made)?);
     let altered = found.symmetric_difference(&made).next();
