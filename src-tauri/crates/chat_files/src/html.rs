@@ -6,13 +6,13 @@ mod guard;
 
 use std::io::{self, Write};
 
-use store::{Role, WholeChat};
+use store::{Part, Role, WholeChat};
 
 pub(crate) use self::answers::Answers;
 use self::escaped::escaped;
 use crate::bidi::without_bidi_controls;
 use crate::options::WriteOptions;
-use crate::shown::{Shown, branch, days, ending, thought};
+use crate::shown::{Shown, author, branch, called, days, ending, thought};
 
 /// Style sheets of the window: colours and sizes, answers, formulas, code. The last one is for documents only.
 const STYLES: [&str; 6] = [
@@ -135,21 +135,28 @@ fn answer(
     let message = shown.message;
     write!(
         out,
-        "<section class=\"answer-message\">\n<h2 class=\"unseen\">Answer</h2>\n"
+        "<section class=\"answer-message\">\n<h2 class=\"unseen\">{}</h2>\n",
+        author(message.role)
     )?;
-    if let Some(thinking) = message.parts.thinking().filter(|_| options.thinking) {
-        let (title, text) = (thought(message), plain(thinking.trim()));
-        writeln!(
-            out,
-            "<details class=\"thinking\"{unfolded}><summary>{title}</summary><div dir=\"auto\">{text}</div></details>"
-        )?;
-    }
-    if message.parts.has_text() {
-        writeln!(
-            out,
-            "<div class=\"answer\">\n{}</div>",
-            answers.html(&message.parts.text())
-        )?;
+    let folded = |title: &str, text: &str| {
+        let (title, text) = (plain(title), plain(text));
+        format!(
+            "<details class=\"thinking\"{unfolded}><summary>{title}</summary><div dir=\"auto\">{text}</div></details>\n"
+        )
+    };
+    for part in &message.parts.0 {
+        let part = match part {
+            Part::Thinking { .. } if !options.thinking => continue,
+            Part::Thinking { text } => folded(&thought(message), text.trim()),
+            Part::Text { text } => {
+                format!("<div class=\"answer\">\n{}</div>\n", answers.html(text))
+            }
+            Part::ToolCall {
+                name, arguments, ..
+            } => folded(&called(name), arguments),
+            Part::ToolResult { text, .. } => folded("Result", text),
+        };
+        out.write_all(part.as_bytes())?;
     }
     if let Some(words) = ending(message) {
         writeln!(out, "<p class=\"note\">{}</p>", escaped(words))?;

@@ -3,11 +3,11 @@
 use std::io::{self, Write};
 
 use pulldown_cmark::{Event, HeadingLevel, Parser, Tag};
-use store::{Role, WholeChat};
+use store::{Part, Role, WholeChat};
 
 use crate::bidi::without_bidi_controls;
 use crate::options::WriteOptions;
-use crate::shown::{Shown, branch, days, ending, thought};
+use crate::shown::{Shown, author, branch, called, days, ending, thought};
 
 /// Levels by which the headings of a message move down, below those of the chat and its messages.
 const BELOW: usize = 2;
@@ -31,23 +31,34 @@ pub(crate) fn chat(
 
 fn message(out: &mut dyn Write, shown: &Shown<'_>, options: &WriteOptions) -> io::Result<()> {
     let message = shown.message;
-    let (who, text) = if message.role == Role::User {
-        ("You", without_bidi_controls(&message.parts.text()).into())
-    } else {
-        ("Answer", message.parts.text())
-    };
     let when = shown.when(&options.zone);
-    writeln!(out, "\n## {who}\n\n*{when}*")?;
-    if let Some(thinking) = message.parts.thinking().filter(|_| options.thinking) {
-        // A quotation ends with its marks, whatever it contains.
-        writeln!(out, "\n> **{}**\n>", thought(message))?;
-        let thinking = without_bidi_controls(thinking.trim());
-        for line in contained(&thinking).lines() {
-            writeln!(out, "{}", format!("> {line}").trim_end())?;
+    writeln!(out, "\n## {}\n\n*{when}*", author(message.role))?;
+    for part in &message.parts.0 {
+        match part {
+            Part::Thinking { text } if options.thinking => {
+                // A quotation ends with its marks, whatever it contains.
+                writeln!(out, "\n> **{}**\n>", thought(message))?;
+                for line in contained(&without_bidi_controls(text.trim())).lines() {
+                    writeln!(out, "{}", format!("> {line}").trim_end())?;
+                }
+            }
+            Part::Thinking { .. } => {}
+            Part::Text { text } if message.role == Role::User => {
+                writeln!(out, "\n{}", contained(&without_bidi_controls(text)))?;
+            }
+            Part::Text { text } => writeln!(out, "\n{}", contained(text))?,
+            Part::ToolCall {
+                name, arguments, ..
+            } => {
+                let call = one_line(&without_bidi_controls(&called(name)));
+                let arguments = fenced(&without_bidi_controls(arguments), "json");
+                writeln!(out, "\n**{call}**\n\n{arguments}")?;
+            }
+            Part::ToolResult { text, .. } => {
+                let result = fenced(&without_bidi_controls(text), "text");
+                writeln!(out, "\n**Result**\n\n{result}")?;
+            }
         }
-    }
-    if !text.is_empty() {
-        writeln!(out, "\n{}", contained(&text))?;
     }
     if let Some(words) = ending(message) {
         writeln!(out, "\n*{}*", one_line(words))?;
@@ -84,13 +95,18 @@ fn contained(text: &str) -> String {
     if ends(&written) {
         return written;
     }
+    fenced(&text, "text")
+}
+
+/// Makes a block of code that nothing in the text ends.
+fn fenced(text: &str, language: &str) -> String {
     let longest = text
         .split(|character| character != '`')
         .map(str::len)
         .max()
         .unwrap_or(0);
     let fence = "`".repeat(longest.max(2) + 1);
-    format!("{fence}text\n{text}\n{fence}")
+    format!("{fence}{language}\n{text}\n{fence}")
 }
 
 /// Returns true if a text does not swallow the text behind it, by the CommonMark parser.

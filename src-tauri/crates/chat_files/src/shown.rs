@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use jiff::tz::TimeZone;
 use serde::Deserialize;
-use store::{MessageRecord, MessageState, WholeChat};
+use store::{MessageRecord, MessageState, Role, WholeChat};
 
 use crate::dates::{day, moment};
 
@@ -58,6 +58,21 @@ pub(crate) fn branch(whole: &WholeChat) -> Vec<Shown<'_>> {
     branch
 }
 
+/// Returns the heading of a message.
+pub(crate) fn author(role: Role) -> &'static str {
+    match role {
+        Role::User => "You",
+        Role::Assistant => "Answer",
+        Role::System => "Instructions",
+        Role::Tool => "Tool",
+    }
+}
+
+/// Returns the heading of a call, in the words of the window.
+pub(crate) fn called(tool: &str) -> String {
+    format!("Called {tool}")
+}
+
 /// Returns the note below an answer, in the words of the window: its author if no model wrote it, or its end if it is
 /// incomplete.
 pub(crate) fn ending(message: &MessageRecord) -> Option<&str> {
@@ -99,8 +114,6 @@ pub(crate) fn thought(message: &MessageRecord) -> String {
 
 #[cfg(test)]
 mod tests {
-    use store::Role;
-
     use super::*;
 
     const ENDINGS: &str = include_str!("../../../../ui/src/state/endings.ts");

@@ -7,7 +7,7 @@ use chat_files::{
     Document, DocumentKind, Format, Render, Target, WriteError, WriteOptions, Written, write,
 };
 use jiff::tz::TimeZone;
-use store::{ChatId, MessageState, NewMessage, Parts, Progress, Role, Store};
+use store::{ChatId, MessageState, NewMessage, Part, Parts, Progress, Role, Store};
 
 use crate::read_text;
 
@@ -107,6 +107,68 @@ fn markdown_is_read_by_people() {
          ## You\n\n*5 March 2026, 08:40*\n\nThanks\n"
     );
     assert!(!written(&store, None, Format::Markdown, false).contains("heavy?\n> "));
+}
+
+#[test]
+fn calls_of_tools_and_their_results_are_shown_in_their_place() {
+    let (store, chat) = filled();
+    let leaf = store.chats().get(chat).unwrap().leaf;
+    let call = Part::ToolCall {
+        id: "call-1".into(),
+        name: "weigh_*".into(),
+        arguments: "{\"bird\": \"<wren>\"}".into(),
+    };
+    let result = Part::ToolResult {
+        id: "call-1".into(),
+        text: "9 g\n```".into(),
+    };
+    let text = |text: &str| Part::Text { text: text.into() };
+    let messages = [
+        (Role::System, vec![text("Be brief.")]),
+        (
+            Role::Assistant,
+            vec![text("I weigh it."), call, text("Done.")],
+        ),
+        (Role::Tool, vec![result]),
+    ];
+    let mut parent = leaf;
+    for (role, parts) in messages {
+        let message = NewMessage {
+            chat,
+            parent,
+            role,
+            state: MessageState::Done,
+            parts: Parts(parts),
+            thinks: false,
+            created_at: 1_772_700_000,
+        };
+        parent = Some(store.messages().add(&message).unwrap());
+    }
+    let markdown = written(&store, None, Format::Markdown, false);
+    let when = "*5 March 2026, 08:40*";
+    assert!(
+        markdown.ends_with(&format!(
+            "## Instructions\n\n{when}\n\nBe brief.\n\n\
+             ## Answer\n\n{when}\n\nI weigh it.\n\n\
+             **Called weigh\\_\\***\n\n```json\n{{\"bird\": \"<wren>\"}}\n```\n\nDone.\n\n\
+             ## Tool\n\n{when}\n\n**Result**\n\n````text\n9 g\n```\n````\n"
+        )),
+        "{markdown}"
+    );
+    let page = written(&store, None, Format::Html, false);
+    for part in [
+        "<h2 class=\"unseen\">Instructions</h2>",
+        "<summary>Called weigh_*</summary><div dir=\"auto\">{&quot;bird&quot;: &quot;&lt;wren&gt;&quot;}</div>",
+        "<summary>Result</summary><div dir=\"auto\">9 g",
+    ] {
+        assert!(page.contains(part), "{part}");
+    }
+    let places = ["I weigh it.", "Called weigh_*", "Done.", "Result"];
+    assert!(
+        places
+            .map(|part| page.find(part).expect("shown"))
+            .is_sorted()
+    );
 }
 
 #[test]
