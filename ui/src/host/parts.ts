@@ -3,6 +3,13 @@ import type { Part } from "./host";
 const joined = (parts: readonly Part[], kind: "text" | "thinking"): string =>
   parts.flatMap((part) => (part.kind === kind ? [part.text] : [])).join("\n\n");
 
+/** A call of a tool, or its result. */
+export type ToolPart = Extract<Part, { kind: "tool-call" | "tool-result" }>;
+
+/** Calls of tools and their results. */
+export const toolParts = ({ parts }: { parts: readonly Part[] }): ToolPart[] =>
+  parts.filter((part) => part.kind === "tool-call" || part.kind === "tool-result");
+
 /** Text of a message; empty if it has none. */
 export const textOf = (message: { parts: readonly Part[] } | undefined): string =>
   joined(message?.parts ?? [], "text");

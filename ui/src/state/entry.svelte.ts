@@ -10,7 +10,7 @@ import type {
   Role,
   Stage,
 } from "../host/host";
-import { appended, textOf, thinkingOf } from "../host/parts";
+import { appended, textOf, thinkingOf, toolParts } from "../host/parts";
 import { remedy } from "./failures";
 
 type Delta = {
@@ -36,6 +36,7 @@ export class Entry {
   parts = $state.raw<Part[]>([]);
   readonly text = $derived(textOf(this));
   readonly thinking = $derived(thinkingOf(this));
+  readonly tools = $derived(toolParts(this));
   thinkingMs = $state<number | null>(null);
   state = $state<MessageState>("done");
   stats = $state.raw<AnswerStats | null>(null);
