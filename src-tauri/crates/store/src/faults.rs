@@ -1,7 +1,10 @@
 //! Faults for tests: a database that cannot be written, read or moved. Its content is changed through a separate
 //! connection, so that the fault happens to a [`Store`] in use.
 
-#![expect(clippy::disallowed_methods, reason = "faults are made without the protections")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "faults are made without the protections"
+)]
 
 use std::path::Path;
 

@@ -1,7 +1,10 @@
 //! The store, table by table, and the file as a whole.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-#![expect(clippy::disallowed_methods, reason = "tests read and damage files behind the store's back")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "tests read and damage files behind the store's back"
+)]
 
 mod backups;
 mod chats;
