@@ -121,7 +121,7 @@ scene("every match is marked, the current one more, and keys go round", {}, asyn
   await open(page);
   await find(page, "bird", "1 of 4");
   await seen(page, "Bird");
-  assert.equal((await marked(page, "match")).length, 4);
+  await soon(async () => assert.equal((await marked(page, "match")).length, 4));
   await box(page).press("Enter");
   assert.equal(await words(page), "2 of 4");
   await page.keyboard.press("F3");
