@@ -55,7 +55,10 @@ export function oneCount(_output, succeeded) {
 export class Parts {
   #rows = [];
 
-  /** Runs the steps of a part until one fails. A part that takes longer than its budget is named. */
+  /**
+   * Runs the steps of a part until one fails. The end names a part that takes longer than its
+   * budget, and tests that passed at a second try (`flaky: NAME`).
+   */
   async run(title, steps, { env = process.env, count, budget = Infinity }) {
     console.log(`\n\u2500\u2500 ${title} ${"\u2500".repeat(Math.max(0, 76 - title.length))}`);
     const started = Date.now();
@@ -68,7 +71,8 @@ export class Parts {
       if (status !== 0) break;
     }
     const seconds = (Date.now() - started) / 1000;
-    const row = { title, seconds, budget, ...count(output, status === 0) };
+    const flaky = [...output.matchAll(/\bflaky: .*/g)].map(String);
+    const row = { title, seconds, budget, flaky, ...count(output, status === 0) };
     // A failed build or a crashed runner reports no failed test.
     if (status !== 0 && row.failed === 0) row.failed = 1;
     // A runner that found no tests must not count as passed.
@@ -92,11 +96,13 @@ export class Parts {
     for (const row of this.#rows) console.log(line(row.title, row, row.seconds));
     const sum = { passed: total("passed"), failed: total("failed"), skipped: total("skipped") };
     console.log(`${line("All", sum, (Date.now() - started) / 1000)}\n`);
-    for (const { title, seconds, budget } of this.#rows)
+    for (const { title, seconds, budget, flaky = [] } of this.#rows) {
+      for (const line of flaky) console.log(`${title}: passed at a second try: ${line}`);
       if (seconds > budget)
         console.log(
           `${title} took ${seconds.toFixed(0)} s; its budget is ${budget} s on two cores`,
         );
+    }
     console.log(
       `${sum.passed} passed, ${sum.failed} failed${sum.skipped ? `, ${sum.skipped} skipped` : ""}`,
     );

@@ -31,7 +31,7 @@ test("node's counts are read in both forms of report, and what was cancelled has
   assert.deepEqual(countsOf("node")(spec + tap), { passed: 8, failed: 1, skipped: 1 });
 });
 
-/** Runs parts in a child process. Returns its last line and exit status. */
+/** Runs parts in a child process. Returns its output and exit status. */
 function close(...steps) {
   const script = `
     import { Parts, countsOf } from ${JSON.stringify(new URL("./parts.mjs", import.meta.url).href)};
@@ -42,22 +42,28 @@ function close(...steps) {
   const done = spawnSync(process.execPath, ["--input-type=module", "-e", script], {
     encoding: "utf8",
   });
-  return { status: done.status, last: done.stdout.trim().split("\n").at(-1) };
+  return { status: done.status, output: done.stdout };
+}
+
+/** Runs parts in a child process. Returns its last line and exit status. */
+function ending(...steps) {
+  const { status, output } = close(...steps);
+  return { status, last: output.trim().split("\n").at(-1) };
 }
 
 const well = 'console.log("test result: ok. 3 passed; 0 failed; 0 ignored;")';
 
 test("the whole passes where every part does", () => {
-  assert.deepEqual(close(well, well), { status: 0, last: "6 passed, 0 failed" });
+  assert.deepEqual(ending(well, well), { status: 0, last: "6 passed, 0 failed" });
 });
 
 test("a part that crashes without a count fails the whole, and the next one still runs", () => {
-  assert.deepEqual(close("process.exit(3)", well), { status: 1, last: "3 passed, 1 failed" });
+  assert.deepEqual(ending("process.exit(3)", well), { status: 1, last: "3 passed, 1 failed" });
 });
 
 test("what was skipped is counted, and alone fails nothing", () => {
   const skipped = 'console.log("test result: ok. 0 passed; 0 failed; 2 ignored;")';
-  assert.deepEqual(close(skipped, well), { status: 0, last: "3 passed, 0 failed, 2 skipped" });
+  assert.deepEqual(ending(skipped, well), { status: 0, last: "3 passed, 0 failed, 2 skipped" });
   const parts = `
     import { Parts } from ${JSON.stringify(new URL("./parts.mjs", import.meta.url).href)};
     const parts = new Parts();
@@ -71,6 +77,13 @@ test("what was skipped is counted, and alone fails nothing", () => {
   assert.match(done.stdout, /^0 passed, 0 failed, 1 skipped$/m);
 });
 
+test("a test that passed at a second try is named", () => {
+  const flaky = `console.log("flaky: a search"); ${well}`;
+  const { status, output } = close(flaky);
+  assert.equal(status, 0);
+  assert.match(output, /^part: passed at a second try: flaky: a search$/m);
+});
+
 test("a part that ran nothing fails the whole", () => {
-  assert.deepEqual(close("0", well), { status: 1, last: "3 passed, 1 failed" });
+  assert.deepEqual(ending("0", well), { status: 1, last: "3 passed, 1 failed" });
 });

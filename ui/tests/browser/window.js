@@ -145,18 +145,33 @@ export async function shot(stand, name, { act, ...view }) {
 }
 
 /**
- * Shares one browser in a test file. Each test loads the app in a page, which must log no error.
+ * Shares one browser in a test file. Each test loads the app in a page, which must log no error. A
+ * test that fails runs once more, since a busy machine can break its timing. `npm test` lists the
+ * tests that passed only then.
  */
 export function scenes() {
   let stand;
   before(async () => (stand = await Stand.open()));
   after(() => stand.close());
-  return (name, view, run) =>
-    test(name, async () => {
-      const page = await stand.page(view);
+  const play = async (view, run) => {
+    const page = await stand.page(view);
+    try {
       await run(page);
       assert.deepEqual(page.faults, []);
-      await stand.release(page);
+    } catch (error) {
+      await page.context().close();
+      throw error;
+    }
+    await stand.release(page);
+  };
+  return (name, view, run) =>
+    test(name, async () => {
+      try {
+        await play(view, run);
+      } catch (error) {
+        await play(view, run);
+        console.log(`flaky: ${name}: ${error.stack}`);
+      }
     });
 }
 
