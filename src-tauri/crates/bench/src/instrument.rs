@@ -1,16 +1,24 @@
-//! A model under measurement: its cache filled with arbitrary tokens, and medians of the timings.
+//! A model under measurement: a sequence of arbitrary tokens, and medians of the timings.
 
 use std::sync::atomic::AtomicBool;
 
 use engine::run::random::Random;
+use engine::run::sampler::Sampler;
+use engine::run::sequence::Sequence;
 use engine::{Engine, GenerateError};
 
 /// A model under measurement.
 pub(crate) struct Instrument<'a> {
     pub(crate) engine: &'a mut Engine,
+    pub(crate) sequence: Sequence,
 }
 
-impl Instrument<'_> {
+impl<'a> Instrument<'a> {
+    pub(crate) fn new(engine: &'a mut Engine) -> Instrument<'a> {
+        let sequence = Sequence::default();
+        Instrument { engine, sequence }
+    }
+
     pub(crate) fn arbitrary_tokens(&self, count: usize) -> Vec<u32> {
         let (vocab, mut random) = (self.engine.config().shape.vocab as u64, Random::new(1));
         #[expect(
@@ -22,14 +30,40 @@ impl Instrument<'_> {
             .collect()
     }
 
-    /// Makes the cache hold exactly `tokens`; a common prefix is reused.
+    /// Makes the sequence hold exactly `tokens`; a common prefix is reused.
     pub(crate) fn fill(&mut self, tokens: &[u32]) -> Result<(), GenerateError> {
-        self.engine.session().truncate(tokens.len());
-        if self.engine.session().tokens().len() < tokens.len() {
-            let _complete =
-                self.engine
-                    .session()
-                    .prefill(tokens, &AtomicBool::new(false), &mut |_| {})?;
+        self.sequence.truncate(tokens.len());
+        if self.sequence.tokens().len() < tokens.len() {
+            self.prefill(tokens)?;
+        }
+        Ok(())
+    }
+
+    /// Reads a prompt; the last token is read in any case.
+    pub(crate) fn prefill(&mut self, prompt: &[u32]) -> Result<(), GenerateError> {
+        let (session, never) = (self.engine.session(), AtomicBool::new(false));
+        let _complete = session.prefill(&mut self.sequence, prompt, &never, &mut |_| {})?;
+        Ok(())
+    }
+
+    /// Returns true if the device samples.
+    pub(crate) fn samples_on_device(&mut self, sampler: &Sampler) -> Result<bool, GenerateError> {
+        let session = self.engine.session();
+        Ok(session.samples_on_device(&mut self.sequence, sampler)?)
+    }
+
+    /// Reads `id` and has the device sample `count` tokens.
+    pub(crate) fn decode_on_device(
+        &mut self,
+        mut id: u32,
+        count: usize,
+        sampler: &mut Sampler,
+    ) -> Result<(), GenerateError> {
+        let session = self.engine.session();
+        let never = AtomicBool::new(false);
+        for left in (0..count).rev() {
+            let next = session.step_on_device(&mut self.sequence, id, sampler, left > 0, &never)?;
+            id = next.unwrap_or(id);
         }
         Ok(())
     }

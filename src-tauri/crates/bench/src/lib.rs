@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use engine::run::answer::rate;
 use engine::run::random::Random;
 use engine::run::sampler::Sampler;
+use engine::run::sequence::Sequence;
 use engine::{CpuLevel, Engine, GenerateError, PromptError, process};
 use inference::{Conversation, GenerateParams, Role, Sampling, Signals, Turn};
 use serde::Serialize;
@@ -137,12 +138,12 @@ pub struct FollowUp {
 /// SmolLM3's vocabulary.
 const VOCABULARY: usize = 128_256;
 
-/// Measures prefill and decoding of arbitrary tokens. Leaves an empty cache.
+/// Measures prefill and decoding of arbitrary tokens.
 ///
 /// # Errors
 /// Fails if depth, prompt and generated tokens do not fit into the context, or the device fails.
 pub fn run(engine: &mut Engine, params: &BenchParams) -> Result<BenchReport, BenchError> {
-    Instrument { engine }.run(params)
+    Instrument::new(engine).run(params)
 }
 
 impl Instrument<'_> {
@@ -171,8 +172,9 @@ impl Instrument<'_> {
                 Some(rate(generate, median(repeats, once)?))
             }
         };
-        let kv_bytes = self.engine.kv_bytes();
+        let kv_bytes = self.sequence.bytes();
         let gpu = self.gpu_report(&tokens, params.depth)?;
+        self.sequence = Sequence::default();
         let follow_up = match params.chat {
             0 => None,
             chat => Some(self.follow_up(chat)?),
@@ -182,7 +184,6 @@ impl Instrument<'_> {
         } else {
             Vec::new()
         };
-        self.engine.session().truncate(0);
         let idle_cpu = idle_cpu();
         let peak_rss_bytes = process::peak_resident();
         let (summary, device) = (self.engine.summary(), self.engine.device());
@@ -276,10 +277,7 @@ impl Instrument<'_> {
         self.fill(&tokens[..depth])?;
         let started = Instant::now();
         let prompt = &tokens[..(depth + count).max(1)];
-        let _complete =
-            self.engine
-                .session()
-                .prefill(prompt, &AtomicBool::new(false), &mut |_| {})?;
+        self.prefill(prompt)?;
         Ok(started.elapsed().as_secs_f64())
     }
 
@@ -298,23 +296,15 @@ impl Instrument<'_> {
         };
         let mut sampler =
             Sampler::new(greedy, 1).with_suppressed(self.engine.tokenizer().suppressed());
-        if self.engine.session().samples_on_device(&sampler)? {
-            let mut id = tokens[depth];
+        if self.samples_on_device(&sampler)? {
             let started = Instant::now();
-            for left in (0..count).rev() {
-                id = self
-                    .engine
-                    .session()
-                    .step_on_device(id, &mut sampler, left > 0)?;
-            }
+            self.decode_on_device(tokens[depth], count, &mut sampler)?;
             return Ok(started.elapsed().as_secs_f64());
         }
+        let (session, never) = (self.engine.session(), AtomicBool::new(false));
         let started = Instant::now();
         for &id in &tokens[depth..depth + count] {
-            let _complete = self
-                .engine
-                .session()
-                .step(id, &[], &AtomicBool::new(false))?;
+            let _complete = session.step(&mut self.sequence, id, &[], &never)?;
         }
         Ok(started.elapsed().as_secs_f64())
     }

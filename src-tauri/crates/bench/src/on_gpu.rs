@@ -82,7 +82,7 @@ impl Instrument<'_> {
         depth: usize,
     ) -> Result<Option<GpuReport>, GenerateError> {
         self.fill(&tokens[..depth])?;
-        let Some(profile) = self.engine.session().profile()? else {
+        let Some(profile) = self.engine.session().profile(&mut self.sequence)? else {
             return Ok(None);
         };
         let host_ms = self.host_ms(tokens[0])?;
@@ -94,20 +94,14 @@ impl Instrument<'_> {
             temperature: 0.0,
             ..Sampling::default()
         };
-        let room = self.engine.summary().context_length - self.engine.session().tokens().len();
+        let room = self.engine.summary().context_length - self.sequence.tokens().len();
         let mut sampler =
             Sampler::new(greedy, 1).with_suppressed(self.engine.tokenizer().suppressed());
-        if room < TOKENS as usize || !self.engine.session().samples_on_device(&sampler)? {
+        if room < TOKENS as usize || !self.samples_on_device(&sampler)? {
             return Ok(None);
         }
-        let mut id = first;
         let before = process::thread_time();
-        for left in (0..TOKENS).rev() {
-            id = self
-                .engine
-                .session()
-                .step_on_device(id, &mut sampler, left > 0)?;
-        }
+        self.decode_on_device(first, TOKENS as usize, &mut sampler)?;
         let spent = process::thread_time().zip(before);
         Ok(spent.map(|(after, before)| 1e3 * (after - before).as_secs_f64() / f64::from(TOKENS)))
     }

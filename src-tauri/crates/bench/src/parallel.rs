@@ -46,7 +46,7 @@ pub fn parallel(
     params: &BenchParams,
     answers: &[usize],
 ) -> Result<(Vec<ParallelReport>, BesideReport), GenerateError> {
-    let mut instrument = Instrument { engine };
+    let mut instrument = Instrument::new(engine);
     let mut seconds = vec![Vec::new(); answers.len()];
     for _ in 0..params.repeats.max(1) {
         for (&answers, seconds) in answers.iter().zip(&mut seconds) {

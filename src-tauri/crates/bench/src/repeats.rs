@@ -71,7 +71,7 @@ impl Instrument<'_> {
         for (at, &id) in script.answer.iter().enumerate() {
             tokens.push(id);
             let room = script.answer.len() - at - 1;
-            session.step_drafted(&mut speculator, &tokens, room)?;
+            session.step_drafted(&mut self.sequence, &mut speculator, &tokens, room)?;
         }
         Ok((started.elapsed().as_secs_f64(), speculator))
     }

@@ -11,12 +11,14 @@ use engine::gguf::Gguf;
 use engine::machine;
 use engine::model::config::Config;
 use engine::model::error::DeviceError;
+use engine::model::evaluate::Evaluate;
 use engine::model::forward::{CpuModel, cpu_chunk};
 use engine::model::gpu::{GPU_CHUNK, GpuModel};
 use engine::model::weights::{self, WeightSource};
 use engine::run::answer::rate;
 use engine::run::random::Random;
 use engine::run::sampler::Sampler;
+use engine::run::sequence::Sequence;
 use engine::run::session::Session;
 use engine::{CpuLevel, OpenError};
 use gpu::{Allowed, Executor, GpuError, KernelVariant, ProductCheck};
@@ -329,10 +331,9 @@ where
         let on = |cpu: Cpu| {
             let chunk = cpu_chunk(config, cpu.level());
             let model = CpuModel::load(config, cpu, source, kv, chunk, &mut |_| {});
-            let model = model.map_err(CheckError::Model)?;
-            Ok::<_, CheckError>(Session::new(Box::new(model)))
+            Ok::<_, CheckError>(CheckedModel::new(model.map_err(CheckError::Model)?))
         };
-        let mut gpu = Session::new(Box::new(gpu));
+        let mut gpu = CheckedModel::new(gpu);
         let ids = arbitrary(PREFILL_TOKENS + 8, config.shape.vocab);
         self.compare_logits(name, &mut gpu, &mut on(Cpu::exact(self.threads))?, &ids)?;
         let mut cpu = on(Cpu::new(self.threads, self.level))?;
@@ -342,15 +343,14 @@ where
     fn compare_logits(
         &mut self,
         name: &str,
-        gpu: &mut Session,
-        cpu: &mut Session,
+        gpu: &mut CheckedModel,
+        cpu: &mut CheckedModel,
         ids: &[u32],
     ) -> Result<(), CheckError> {
-        let never = AtomicBool::new(false);
         let (read, more) = ids.split_at(PREFILL_TOKENS);
         for &id in &read[..5] {
-            for session in [&mut *gpu, &mut *cpu] {
-                let _complete = session.step(id, &[], &never)?;
+            for model in [&mut *gpu, &mut *cpu] {
+                model.step(&[id])?;
             }
             self.record(
                 format!("{name}, one token"),
@@ -358,17 +358,16 @@ where
                 LOGITS_BOUND,
             )?;
         }
-        for session in [&mut *gpu, &mut *cpu] {
-            session.truncate(0);
-            let _complete = session.prefill(read, &never, &mut |_| {})?;
+        for model in [&mut *gpu, &mut *cpu] {
+            model.read(read)?;
         }
         self.record(
             format!("{name}, {PREFILL_TOKENS} tokens"),
             relative_error(gpu.logits(0), cpu.logits(0)),
             LOGITS_BOUND,
         )?;
-        for session in [&mut *gpu, &mut *cpu] {
-            let _complete = session.step(more[0], &more[1..], &never)?;
+        for model in [&mut *gpu, &mut *cpu] {
+            model.step(more)?;
         }
         for row in 0..more.len() {
             self.record(
@@ -384,8 +383,8 @@ where
     fn check_sampler(
         &mut self,
         name: &str,
-        gpu: &mut Session,
-        cpu: &mut Session,
+        gpu: &mut CheckedModel,
+        cpu: &mut CheckedModel,
         first: u32,
     ) -> Result<(), CheckError> {
         // Half of all tokens are suppressed, so that the likeliest one sometimes is.
@@ -398,7 +397,7 @@ where
         let mut id = first;
         for left in (0..5).rev() {
             let next = gpu.step_on_device(id, &mut sampler, left > 0)?;
-            let _complete = cpu.step(id, &[], &AtomicBool::new(false))?;
+            cpu.step(&[id])?;
             let logits = cpu.logits(0);
             let scale = rms(logits);
             for &id in &suppressed {
@@ -473,22 +472,72 @@ fn relative_error(actual: &[f32], expected: &[f32]) -> f64 {
     rms(&difference) / rms(expected)
 }
 
+/// A loaded model with a sequence, under check.
+struct CheckedModel {
+    session: Session,
+    sequence: Sequence,
+}
+
+impl CheckedModel {
+    fn new(model: impl Evaluate + 'static) -> CheckedModel {
+        CheckedModel {
+            session: Session::new(Box::new(model)),
+            sequence: Sequence::default(),
+        }
+    }
+
+    /// Reads a prompt into an empty sequence.
+    fn read(&mut self, ids: &[u32]) -> Result<(), DeviceError> {
+        let (sequence, never) = (&mut self.sequence, AtomicBool::new(false));
+        sequence.truncate(0);
+        let _complete = self.session.prefill(sequence, ids, &never, &mut |_| {})?;
+        Ok(())
+    }
+
+    /// Evaluates tokens in one pass. There are logits after each.
+    fn step(&mut self, ids: &[u32]) -> Result<(), DeviceError> {
+        let (sequence, never) = (&mut self.sequence, AtomicBool::new(false));
+        let _complete = self.session.step(sequence, ids[0], &ids[1..], &never)?;
+        Ok(())
+    }
+
+    /// Logits after the token of this index in the last pass.
+    fn logits(&mut self, row: usize) -> &mut [f32] {
+        self.session.logits(row)
+    }
+
+    fn samples_on_device(&mut self, sampler: &Sampler) -> Result<bool, DeviceError> {
+        self.session.samples_on_device(&mut self.sequence, sampler)
+    }
+
+    fn step_on_device(
+        &mut self,
+        id: u32,
+        sampler: &mut Sampler,
+        more: bool,
+    ) -> Result<u32, DeviceError> {
+        let (sequence, never) = (&mut self.sequence, AtomicBool::new(false));
+        let next = self
+            .session
+            .step_on_device(sequence, id, sampler, more, &never)?;
+        Ok(next.unwrap_or(id))
+    }
+}
+
 /// Prefill and decoding rates of a loaded model.
-fn measure(session: &mut Session, ids: &[u32]) -> Result<Rate, DeviceError> {
-    let never = AtomicBool::new(false);
-    session.truncate(0);
+fn measure(model: &mut CheckedModel, ids: &[u32]) -> Result<Rate, DeviceError> {
     let started = Instant::now();
-    let _complete = session.prefill(&ids[..PREFILL_TOKENS], &never, &mut |_| {})?;
+    model.read(&ids[..PREFILL_TOKENS])?;
     let prefill = rate(PREFILL_TOKENS, started.elapsed().as_secs_f64());
     let mut sampler = Sampler::new(greedy(), 1);
-    let on_device = session.samples_on_device(&sampler)?;
+    let on_device = model.samples_on_device(&sampler)?;
     let mut id = ids[PREFILL_TOKENS];
     let started = Instant::now();
     for left in (0..DECODE_TOKENS).rev() {
         if on_device {
-            id = session.step_on_device(id, &mut sampler, left > 0)?;
+            id = model.step_on_device(id, &mut sampler, left > 0)?;
         } else {
-            let _complete = session.step(id, &[], &never)?;
+            model.step(&[id])?;
         }
     }
     let decode = rate(DECODE_TOKENS, started.elapsed().as_secs_f64());

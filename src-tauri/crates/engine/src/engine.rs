@@ -23,6 +23,7 @@ use crate::process;
 use crate::run::error::GenerateError;
 use crate::run::generate;
 use crate::run::scheduler::{OnEvent, RequestEnd, Scheduler, StepOptions};
+use crate::run::sequence::Sequence;
 use crate::run::session::Session;
 use crate::summary::ModelSummary;
 use crate::text::prompt::{PromptEncoder, PromptError};
@@ -104,13 +105,11 @@ impl Engine {
             "model loaded"
         );
         let mut scheduler = Scheduler::new(session, Arc::clone(&file.tokenizer), context);
-        if !device.on_gpu {
-            let per_token = kv_bytes_per_token(&config, kv);
-            scheduler.set_memory_check(Box::new(move |tokens| {
-                let needed = per_token.saturating_mul(tokens as u64);
-                process::available().is_none_or(|free| needed <= free)
-            }));
-        }
+        let per_token = kv_bytes_per_token(&config, kv);
+        scheduler.set_memory_check(Box::new(move |tokens| {
+            let needed = per_token.saturating_mul(tokens as u64);
+            process::available().is_none_or(|free| needed <= free)
+        }));
         Ok(Engine {
             file: file.clone(),
             config,
@@ -217,11 +216,6 @@ impl Engine {
         Arc::clone(&self.file.prompts)
     }
 
-    /// Memory of the KV cache now, in bytes.
-    pub fn kv_bytes(&self) -> usize {
-        self.scheduler.session.kv_bytes()
-    }
-
     /// Storage type of keys and values.
     pub fn kv_type(&self) -> KvType {
         self.kv
@@ -295,7 +289,7 @@ impl Engine {
         }
     }
 
-    /// Logits `[vocab]` after the last of `tokens`, or after each of them, from an empty cache.
+    /// Logits `[vocab]` after the last of `tokens`, or after each of them.
     ///
     /// # Errors
     /// Fails if there are no tokens, too many for the context, or one outside of the vocabulary, or if the device
@@ -305,15 +299,13 @@ impl Engine {
         if all {
             return Ok(self.scheduler.session.all_logits(tokens)?);
         }
-        self.scheduler.session.truncate(0);
-        let _complete =
-            self.scheduler
-                .session
-                .prefill(tokens, &AtomicBool::new(false), &mut |_| {})?;
-        Ok(vec![self.scheduler.session.logits(0).to_vec()])
+        let session = &mut self.scheduler.session;
+        let (mut sequence, never) = (Sequence::default(), AtomicBool::new(false));
+        let _complete = session.prefill(&mut sequence, tokens, &never, &mut |_| {})?;
+        Ok(vec![session.logits(0).to_vec()])
     }
 
-    /// Passes the logits `[vocab]` after each of `tokens`, in order, to `each`, from an empty cache. The first
+    /// Passes the logits `[vocab]` after each of `tokens`, in order, to `each`. The first
     /// `prefill` tokens are read in passes of many, like a prompt, and the others one by one, like an answer. False
     /// when cancelled.
     ///
@@ -334,7 +326,7 @@ impl Engine {
         Ok(pass == Pass::Complete)
     }
 
-    /// Checks that these tokens can be read from an empty cache.
+    /// Checks that a sequence can have these tokens.
     fn check_tokens(&self, tokens: &[u32]) -> Result<(), GenerateError> {
         let context = self.summary.context_length;
         if tokens.is_empty() {
@@ -356,7 +348,7 @@ impl Engine {
     /// Returns a text that identifies the values of the KV cache, the tokens aside: every byte of the loaded weights,
     /// the header, the rotary embedding for this context, the storage type, and how the CPU computes. `None` if blocks
     /// of the cache cannot be stored: on a GPU, which has it in its own memory.
-    pub fn kv_identity(&mut self) -> Option<String> {
+    pub fn kv_identity(&self) -> Option<String> {
         let block = self.scheduler.session.block()?;
         let content = self.content.as_ref()?;
         Some(format!(
@@ -377,14 +369,14 @@ impl Engine {
         self.scheduler.sequences()
     }
 
-    /// The current sequence and the parked ones.
+    /// The model and the parked sequences.
     pub fn session(&mut self) -> &mut Session {
         &mut self.scheduler.session
     }
 }
 
 /// Memory budget in bytes of the parked sequences, which take `parked` now: half of the memory that is left when the
-/// current cache has grown by `growth`, and at most 4 GiB.
+/// sequence in use has grown by `growth`, and at most 4 GiB.
 fn spare_memory(available: u64, growth: u64, parked: u64) -> u64 {
     const MOST: u64 = 4 << 30;
     let left = available.saturating_add(parked).saturating_sub(growth);
@@ -398,7 +390,7 @@ mod tests {
     use super::*;
 
     fn identity(path: &Path, options: &LoadOptions) -> String {
-        let mut engine = Engine::open(path, options, &mut |_| {}).expect("a good file");
+        let engine = Engine::open(path, options, &mut |_| {}).expect("a good file");
         engine.kv_identity().expect("on the CPU")
     }
 
@@ -494,7 +486,7 @@ mod tests {
     }
 
     #[test]
-    fn sequences_beside_the_current_one_leave_room_for_it_to_grow() {
+    fn parked_sequences_leave_room_for_the_one_in_use_to_grow() {
         const GIB: u64 = 1 << 30;
         assert_eq!(spare_memory(5 * GIB, 3 * GIB, 0), GIB);
         assert_eq!(spare_memory(4 * GIB, 3 * GIB, GIB), GIB, "what they have");

@@ -100,9 +100,10 @@ pub trait Evaluate: Send {
     ) -> Result<Pass, DeviceError>;
     /// Most tokens of one pass.
     fn chunk(&self) -> usize;
-    /// Tokens of a block: a pass over several blocks gives the bits of a pass over each.
-    fn block(&self) -> usize {
-        self.chunk()
+    /// Tokens of a block that can be stored, whole segments; `None` if host memory does not hold the caches. A pass over
+    /// several blocks gives the bits of a pass over each.
+    fn block(&self) -> Option<usize> {
+        None
     }
     /// Most tokens of a pass whose results are bit-identical to those of single-token passes, whatever sequences they
     /// belong to.

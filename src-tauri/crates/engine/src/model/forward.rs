@@ -315,8 +315,8 @@ impl Evaluate for CpuModel {
         self.chunk
     }
 
-    fn block(&self) -> usize {
-        self.block
+    fn block(&self) -> Option<usize> {
+        Some(self.block.max(KvCache::SEGMENT))
     }
 
     fn batch_limit(&self) -> usize {

@@ -38,3 +38,57 @@ impl KvBlocks for NoBlocks {
         false
     }
 }
+
+#[cfg(test)]
+pub mod in_memory {
+    use std::collections::HashMap;
+
+    use super::KvBlocks;
+    use crate::model::kv_cache::KvCache;
+
+    /// Tokens of a block.
+    pub const BLOCK: usize = KvCache::SEGMENT;
+
+    /// Blocks in memory.
+    #[derive(Default)]
+    pub struct Blocks {
+        /// Each block under all tokens to its end.
+        pub stored: HashMap<Vec<u32>, Vec<u8>>,
+        /// Labels of used blocks, with the number of tokens.
+        pub labels: Vec<(u64, usize)>,
+        pub full: bool,
+        /// A conversation that is not stored.
+        pub secret: Option<u64>,
+    }
+
+    impl KvBlocks for Blocks {
+        fn load(&mut self, tokens: &[u32], first: usize, each: &mut dyn FnMut(&[u8]) -> bool) {
+            let ends = (first + BLOCK..=tokens.len()).step_by(BLOCK);
+            for block in ends.map_while(|end| self.stored.get(&tokens[..end])) {
+                if !each(block) {
+                    return;
+                }
+            }
+        }
+
+        fn holds(&mut self, label: u64, tokens: &[u32]) -> bool {
+            let holds = self.stored.contains_key(tokens);
+            if holds {
+                self.labels.push((label, tokens.len()));
+            }
+            holds
+        }
+
+        fn keeps(&self, label: u64) -> bool {
+            self.secret != Some(label)
+        }
+
+        fn store(&mut self, label: u64, tokens: &[u32], block: &[u8]) -> bool {
+            if !self.full {
+                self.labels.push((label, tokens.len()));
+                self.stored.insert(tokens.to_vec(), block.to_vec());
+            }
+            !self.full
+        }
+    }
+}

@@ -11,7 +11,7 @@ pub mod sampler;
 pub mod scheduler;
 #[cfg(test)]
 pub mod scripted;
-mod sequence;
+pub mod sequence;
 pub mod session;
 pub mod speculative;
 mod thinking_end;

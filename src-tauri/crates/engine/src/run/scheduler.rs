@@ -20,6 +20,7 @@ use inference::{Event, Finished, ModelRequest, Priority, RequestId, Stats, StopR
 use self::active::{ActiveRequest, RequestState};
 use crate::model::error::DeviceError;
 use crate::model::evaluate::{Pass, Want};
+use crate::model::kv_cache::KvCache;
 use crate::run::answer::AnswerWriter;
 use crate::run::error::GenerateError;
 use crate::run::kv_blocks::KvBlocks;
@@ -33,6 +34,8 @@ const MAX_ACTIVE: usize = 8;
 const KEPT_SPEED: f64 = 0.62;
 /// Tokens of a prompt that are read beside an answer by a model that runs its sequences one after the other.
 const ROWS_BESIDE: usize = 64;
+/// Stored blocks that are restored between two passes of other requests.
+const BLOCKS_BESIDE: usize = 4;
 
 /// Tokens that an answer is expected to have at most.
 const EXPECTED_TOKENS: usize = 1024;
@@ -50,8 +53,10 @@ pub(crate) struct Scheduler {
     has_room: MemoryCheck,
     /// Requests without a sequence: the most urgent first, and among equals the oldest.
     waiting: VecDeque<ModelRequest>,
-    /// Requests whose sequences have no room in memory beside the others. They are read again.
+    /// Requests that had no room in memory beside the others. Their tokens are read again.
     paused: VecDeque<ActiveRequest>,
+    /// True once a request has ended since the last one was paused.
+    may_resume: bool,
     /// Requests whose next passes have no other: a pass over all of these failed.
     apart: VecDeque<RequestId>,
 }
@@ -80,11 +85,12 @@ impl Scheduler {
             active: Vec::new(),
             waiting: VecDeque::new(),
             paused: VecDeque::new(),
+            may_resume: false,
             apart: VecDeque::new(),
         }
     }
 
-    /// Has answers wait for memory before they begin beside others.
+    /// Has answers wait for host memory before they begin or go on beside others.
     pub fn set_memory_check(&mut self, has_room: MemoryCheck) {
         self.has_room = has_room;
     }
@@ -112,33 +118,37 @@ impl Scheduler {
         !(self.active.is_empty() && self.paused.is_empty() && self.waiting.is_empty())
     }
 
-    /// Samples the next token of each answer and runs one pass. Returns the requests that ended.
+    /// Samples the next token of each answer and runs one pass. Returns as soon as a request ends, since the rest of the
+    /// step may panic.
     pub fn step(
         &mut self,
         step: &mut StepOptions<'_>,
         on_event: &mut OnEvent<'_>,
     ) -> Vec<RequestEnd> {
-        let mut ended = self.end_cancelled();
-        self.give_way();
-        self.admit(step, on_event);
-        if self.active.is_empty() {
-            ended.extend(self.run_unhurried(step, on_event));
+        let cancelled = self.end_cancelled();
+        if !cancelled.is_empty() {
+            return cancelled;
         }
-        let mut at = 0;
-        while let Some(active) = self.active.get_mut(at) {
+        self.give_way();
+        self.admit();
+        if self.active.is_empty()
+            && let Some(ended) = self.run_unhurried(step)
+        {
+            return vec![ended];
+        }
+        self.restore(step, on_event);
+        for at in 0..self.active.len() {
+            let active = &mut self.active[at];
             let id = active.request.id;
-            match active.next_token(&mut self.session, &mut |event| on_event(id, event)) {
-                None => at += 1,
-                Some(reason) => ended.push(self.end(at, Ok(reason))),
+            let mut on_event = |event: Event<'_>| on_event(id, event);
+            if let Some(reason) = active.next_token(&mut self.session, &mut on_event) {
+                return vec![self.end(at, Ok(reason))];
             }
         }
-        // Before a pass, which may panic.
-        if ended.is_empty()
-            && let Err((at, result)) = self.pass(step.preempt, on_event)
-        {
-            ended.push(self.end(at, result));
-        }
-        ended
+        self.pause_for_memory();
+        let failed = self.pass(step.preempt, on_event).err();
+        let ended = failed.map(|(at, result)| self.end(at, result));
+        Vec::from_iter(ended)
     }
 
     /// Ends the cancelled requests that wait.
@@ -180,74 +190,140 @@ impl Scheduler {
     }
 
     /// Gives sequences to answers that wait: first to those that had one and ran out of memory.
-    fn admit(&mut self, step: &mut StepOptions<'_>, on_event: &mut OnEvent<'_>) {
-        if self.active.is_empty() {
-            self.active.extend(self.paused.pop_front());
+    fn admit(&mut self) {
+        if std::mem::take(&mut self.may_resume) || self.active.is_empty() {
+            self.resume();
         }
         while self.paused.is_empty()
             && self.active.len() < MAX_ACTIVE
-            && self.has_room_for_next()
-            && let Some(request) = self.waiting.pop_front_if(|it| it.priority.is_answer())
+            && let Some(next) = self.waiting.front().filter(|it| it.priority.is_answer())
         {
-            self.activate(request, step.blocks, on_event);
+            let ids = next.prompt.ids.clone();
+            let tokens = self.expected(next);
+            if !self.has_room_beside(&ids, tokens) {
+                return;
+            }
+            let next = self.waiting.pop_front();
+            next.into_iter().for_each(|next| self.activate(next));
         }
     }
 
-    /// Returns true if memory has room for the next request beside what the active ones are expected to need.
-    fn has_room_for_next(&mut self) -> bool {
-        let Some(next) = self.waiting.front().filter(|_| !self.active.is_empty()) else {
-            return true;
+    /// Resumes the request that was paused last if it has room.
+    fn resume(&mut self) {
+        let Some(next) = self.paused.front() else {
+            return;
         };
-        let expected = |request: &ModelRequest| {
-            let most = request.params.max_tokens.unwrap_or(usize::MAX);
-            (request.prompt.ids.len() + most.min(EXPECTED_TOKENS)).min(self.context)
-        };
-        let active = self
-            .active
-            .iter()
-            .map(|active| expected(&active.request).saturating_sub(active.sequence.tokens.len()));
-        let tokens = active.sum::<usize>() + expected(next);
-        (self.has_room)(tokens) || self.session.free_idle() && (self.has_room)(tokens)
+        let ids = next.answer.tokens().to_vec();
+        let tokens = self.expected(&next.request).max(ids.len());
+        if self.has_room_beside(&ids, tokens) {
+            self.active.extend(self.paused.pop_front());
+        }
     }
 
-    /// Begins a request with the cached tokens of its prompt.
-    fn activate(
-        &mut self,
-        request: ModelRequest,
-        blocks: &mut dyn KvBlocks,
-        on_event: &mut OnEvent<'_>,
-    ) {
-        let id = request.id;
-        let total = request.prompt.ids.len();
-        let sequence = self.session.take(
-            &request.prompt.ids,
-            request.conversation,
-            blocks,
-            &request.signals.cancel,
-            &mut |cached| {
-                let (done, total) = (cached, total);
-                on_event(
-                    id,
-                    Event::Prefill {
-                        done,
-                        total,
-                        cached,
-                    },
-                );
-            },
-        );
+    /// Tokens that a request is expected to have in the end.
+    fn expected(&self, request: &ModelRequest) -> usize {
+        let most = request.params.max_tokens.unwrap_or(usize::MAX);
+        (request.prompt.ids.len() + most.min(EXPECTED_TOKENS)).min(self.context)
+    }
+
+    /// Returns true if memory has room for a sequence that begins with `ids` and gets `tokens`, beside what the active
+    /// requests are expected to need. Other parked sequences are freed for it.
+    fn has_room_beside(&mut self, ids: &[u32], tokens: usize) -> bool {
+        if self.active.is_empty() {
+            return true;
+        }
+        let active = self.active.iter();
+        let growth = active.map(|it| {
+            let expected = self.expected(&it.request);
+            expected.saturating_sub(it.sequence.tokens.len())
+        });
+        let growth: usize = growth.sum();
+        let active = self.active.iter().map(|it| it.sequence.common(ids));
+        let cached = active.max().max(self.session.common(ids)).unwrap_or(0);
+        self.has_room(growth + tokens.saturating_sub(cached), ids)
+    }
+
+    /// Returns true if memory has room for this number of tokens, for which parked sequences are freed, except for the one
+    /// that has a beginning in common with `ids`.
+    fn has_room(&mut self, tokens: usize, ids: &[u32]) -> bool {
+        // A device refuses what it has no room for.
+        self.session.block().is_none()
+            || (self.has_room)(tokens)
+            || self.session.free_parked(ids) && (self.has_room)(tokens)
+    }
+
+    /// Pauses the newest request if memory has no room for the next tokens of all.
+    fn pause_for_memory(&mut self) {
+        let lengths = self.active.iter().map(|it| it.sequence.tokens.len());
+        let segments = lengths.filter(|len| *len > 0 && len.is_multiple_of(KvCache::SEGMENT));
+        let tokens = segments.count() * KvCache::SEGMENT;
+        if self.active.len() > 1 && tokens > 0 && !self.has_room(tokens, &[]) {
+            self.pause("memory is short");
+        }
+    }
+
+    /// Pauses the newest request.
+    fn pause(&mut self, reason: &str) {
+        tracing::debug!(reason, "a request waits for the memory of others");
+        if let Some(mut newest) = self.active.pop() {
+            newest.read_again();
+            self.paused.push_front(newest);
+            self.may_resume = false;
+        }
+    }
+
+    /// Begins a request with the tokens of its prompt that are in memory.
+    fn activate(&mut self, request: ModelRequest) {
+        let active = self.active.iter_mut().map(|it| &mut it.sequence);
+        let ids = &request.prompt.ids;
+        let mut sequence = self.session.take(ids, request.conversation, active);
+        // The last token is always evaluated, for its logits.
+        sequence.truncate(ids.len() - 1);
         let speculates = request.params.lookup && self.session.batch_limit() > 1;
         let answer = AnswerWriter::new(&self.tokenizer, self.context, &request);
         let active = ActiveRequest::new(request, answer, sequence, speculates);
         self.active.push(active);
     }
 
+    /// Restores the stored blocks of the first prompt that has any: all of them if there is no other request.
+    fn restore(&mut self, step: &mut StepOptions<'_>, on_event: &mut OnEvent<'_>) {
+        let is_alone = self.active.len() == 1;
+        let Some(at) = self.first(|state| matches!(state, RequestState::Restoring)) else {
+            return;
+        };
+        let active = &mut self.active[at];
+        let ModelRequest {
+            id,
+            prompt,
+            signals,
+            ..
+        } = &active.request;
+        let mut restored = 0;
+        let mut goes_on = || {
+            restored += 1;
+            let is_preempted = is_alone && step.preempt.load(Ordering::Relaxed);
+            !(is_preempted || signals.is_cancelled()) && (is_alone || restored <= BLOCKS_BESIDE)
+        };
+        let mut progress = |cached| {
+            let (done, total) = (cached, prompt.ids.len());
+            let progress = Event::Prefill {
+                done,
+                total,
+                cached,
+            };
+            on_event(*id, progress);
+        };
+        let (sequence, ids) = (&mut active.sequence, &prompt.ids);
+        let more = self
+            .session
+            .restore(sequence, ids, step.blocks, &mut goes_on, &mut progress);
+        if !more {
+            active.begin_reading();
+        }
+    }
+
     /// Runs a request that nobody waits for. Returns it if it ended.
-    fn run_unhurried(
-        &mut self,
-        step: &mut StepOptions<'_>,
-        on_event: &mut OnEvent<'_>,
-    ) -> Option<RequestEnd> {
+    fn run_unhurried(&mut self, step: &mut StepOptions<'_>) -> Option<RequestEnd> {
         let request = self.waiting.pop_front()?;
         if request.priority == Priority::ReadAhead {
             if self.read_ahead(&request, step) {
@@ -263,7 +339,7 @@ impl Scheduler {
             return Some(unanswered(&request, StopReason::Cancelled));
         }
         drop(sequences);
-        self.activate(request, step.blocks, on_event);
+        self.activate(request);
         None
     }
 
@@ -276,13 +352,19 @@ impl Scheduler {
         let ahead = &ids[..last_end(ids).unwrap_or(ids.len())];
         // The last turn may be a draft.
         let sent = last_end(ahead).unwrap_or(0);
-        let (label, session) = (request.conversation, &mut self.session);
-        session.resume(ids, label, step.blocks, step.preempt, &mut |_| {});
-        let more = session.read_ahead(ahead, sent, step.preempt);
+        let (session, preempt) = (&mut self.session, step.preempt);
+        if session.block().is_none() {
+            return false;
+        }
+        let mut sequence = session.take(ids, request.conversation, std::iter::empty());
+        let mut goes_on = || !preempt.load(Ordering::Relaxed);
+        session.restore(&mut sequence, ids, step.blocks, &mut goes_on, &mut |_| {});
+        let more = session.read_ahead(&mut sequence, ahead, sent, preempt);
+        session.park(sequence);
         let more = more
             .inspect_err(|error| tracing::debug!(%error, "a message was not read ahead"))
             .unwrap_or(false);
-        more || step.preempt.load(Ordering::Relaxed)
+        more || preempt.load(Ordering::Relaxed)
     }
 
     /// Runs a pass over what the active requests need next. On an error or a cancellation, returns the request that ends
@@ -295,7 +377,8 @@ impl Scheduler {
         if let [alone] = &mut self.active[..]
             && let RequestState::Evaluating { id } = alone.state
         {
-            let sampled = alone.sample_on_device(&mut self.session, id);
+            let cancel = Arc::clone(&alone.request.signals.cancel);
+            let sampled = alone.sample_on_device(&mut self.session, id, &cancel);
             if let Some(id) = sampled.map_err(|error| (0, Err(error)))? {
                 alone.state = RequestState::Sampled { id };
                 return Ok(());
@@ -343,17 +426,11 @@ impl Scheduler {
                 return Err((*at, Ok(StopReason::Cancelled)));
             }
             (Ok(Pass::Cancelled), _) => {}
-            (Err(DeviceError::OutOfMemory(reason)), [_]) if is_shared => {
-                tracing::debug!(reason, "a request waits for the memory of others");
-                if let Some(mut newest) = self.active.pop() {
-                    newest.sequence.cache = None;
-                    self.paused.push_front(newest);
-                }
-            }
+            (Err(DeviceError::OutOfMemory(reason)), [_]) if is_shared => self.pause(&reason),
             (Err(error), [(at, ..)]) if is_shared => {
-                let all = self.active.iter_mut().chain(&mut self.paused);
-                let sequences = all.map(|it| &mut it.sequence);
+                let sequences = self.active.iter_mut().map(|it| &mut it.sequence);
                 let failed = self.session.fail_over(error, sequences);
+                self.active.iter_mut().for_each(ActiveRequest::read_again);
                 failed.map_err(|error| (*at, Err(error)))?;
             }
             (Err(error), [(at, ..)]) => return Err((*at, Err(error))),
@@ -366,6 +443,14 @@ impl Scheduler {
         Ok(())
     }
 
+    /// Index of the most urgent request in such a state, and among equals of the oldest one.
+    fn first(&self, is_such: impl Fn(&RequestState) -> bool) -> Option<usize> {
+        let such = self.active.iter().enumerate();
+        let such = such.filter(|(_, it)| is_such(&it.state));
+        such.min_by_key(|(_, it)| it.request.priority)
+            .map(|(at, _)| at)
+    }
+
     /// Returns the next tokens of the active requests, by their index: one of each answer that is being written, with a
     /// draft if it is alone, and a part of the first prompt that is not read.
     fn inputs(&mut self) -> Vec<NextTokens> {
@@ -374,7 +459,8 @@ impl Scheduler {
         let writing = self.active.iter().filter(is_writing).count();
         let is_alone = self.active.len() == 1;
         let (limit, chunk) = (self.session.batch_limit(), self.session.chunk());
-        let mut reads = match writing {
+        let reader = self.first(|state| matches!(state, RequestState::Reading));
+        let reads = match writing {
             0 => chunk,
             _ if limit == 1 => ROWS_BESIDE.min(chunk.saturating_sub(writing)),
             _ => {
@@ -399,14 +485,13 @@ impl Scheduler {
                     let draft = active.speculator.draft(tokens, most, costs);
                     inputs.push((at, [&[id], draft].concat(), Want::All));
                 }
-                RequestState::Reading if reads > 0 => {
-                    let prompt = &active.request.prompt.ids;
+                RequestState::Reading if reader == Some(at) && reads > 0 => {
+                    let all = active.answer.tokens();
                     let read = active.sequence.tokens.len();
-                    let ids = &prompt[read..prompt.len().min(read + reads)];
-                    let is_last = read + ids.len() == prompt.len();
+                    let ids = &all[read..all.len().min(read + reads)];
+                    let is_last = read + ids.len() == all.len();
                     let want = if is_last { Want::Last } else { Want::Nothing };
                     inputs.push((at, ids.to_vec(), want));
-                    reads = 0;
                 }
                 _ => {}
             }
@@ -419,13 +504,16 @@ impl Scheduler {
         let mut row = 0;
         for (at, ids, want) in inputs {
             let active = &mut self.active[*at];
-            if let RequestState::Reading = active.state {
+            let begins = active.answer.stats.tokens == 0;
+            if begins && let RequestState::Reading = active.state {
                 on_event(active.request.id, active.progress());
             }
             match want {
                 Want::Nothing => {}
                 Want::Last => {
-                    active.answer.prompt_is_read();
+                    if begins {
+                        active.answer.prompt_is_read();
+                    }
                     active.state = RequestState::Sampling { row };
                     row += 1;
                 }
@@ -455,13 +543,14 @@ impl Scheduler {
             speculator,
             ..
         } = self.active.remove(at);
+        self.may_resume = true;
         sequence.truncate(match request.priority {
             Priority::Title => cached,
             // Drafted tokens that the answer does not have are dropped.
             _ => sequence.common(answer.tokens()),
         });
         if is_kept {
-            self.session.put(sequence);
+            self.session.park(sequence);
         }
         answer.stats.drafted_tokens = speculator.drafted;
         answer.stats.accepted_tokens = speculator.accepted;

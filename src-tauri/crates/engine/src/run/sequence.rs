@@ -1,4 +1,4 @@
-//! A sequence of tokens with the state of its KV cache, and the sequences parked in memory.
+//! A sequence of tokens with its KV cache, and the parked sequences, which no request uses.
 //!
 //! Keys and values are parked and stored as they were computed, decoded ones too. Prefill and decoding round sums
 //! differently, so the last bits of a position depend on the pass that computed it; a chat that goes on in memory uses its
@@ -12,7 +12,7 @@ use crate::model::kv_cache::KvCache;
 
 /// The tokens of a conversation, with their keys and values.
 #[derive(Default)]
-pub(crate) struct Sequence {
+pub struct Sequence {
     pub(crate) tokens: Vec<u32>,
     /// Leading tokens that are sent or generated; the rest is a draft, which is neither parked nor stored.
     pub(crate) sent: usize,
@@ -27,6 +27,26 @@ pub(crate) struct Sequence {
 }
 
 impl Sequence {
+    /// Tokens in the cache.
+    pub fn tokens(&self) -> &[u32] {
+        &self.tokens
+    }
+
+    /// Removes all but the first `len` tokens.
+    pub fn truncate(&mut self, len: usize) {
+        self.tokens.truncate(len);
+        self.sent = self.sent.min(len);
+        self.stored = self.stored.min(len);
+        if let Some(cache) = &mut self.cache {
+            cache.truncate(len);
+        }
+    }
+
+    /// Memory of the cache, in bytes.
+    pub fn bytes(&self) -> usize {
+        self.cache.as_ref().map_or(0, |cache| cache.bytes())
+    }
+
     /// Length of the common prefix with `prompt`.
     pub(crate) fn common(&self, prompt: &[u32]) -> usize {
         let pairs = self.tokens.iter().zip(prompt);
@@ -37,16 +57,6 @@ impl Sequence {
     pub(crate) fn push(&mut self, ids: &[u32]) {
         self.tokens.extend_from_slice(ids);
         self.sent = self.tokens.len();
-    }
-
-    /// Removes all but the first `len` tokens.
-    pub(crate) fn truncate(&mut self, len: usize) {
-        self.tokens.truncate(len);
-        self.sent = self.sent.min(len);
-        self.stored = self.stored.min(len);
-        if let Some(cache) = &mut self.cache {
-            cache.truncate(len);
-        }
     }
 
     /// Moves it to the conversation `to` if it belongs to `from`.
@@ -85,16 +95,6 @@ impl Sequence {
         self.cache.as_ref().map_or(0, |cache| cache.positions())
     }
 
-    /// Returns true if the cache holds all tokens.
-    pub(crate) fn is_cached(&self) -> bool {
-        self.cached() >= self.tokens.len()
-    }
-
-    /// Memory of the cache, in bytes.
-    pub(crate) fn bytes(&self) -> usize {
-        self.cache.as_ref().map_or(0, |cache| cache.bytes())
-    }
-
     /// The cache, if host memory holds all of it.
     pub(crate) fn kv(&mut self) -> Option<&mut KvCache> {
         self.cache.as_mut()?.in_host_memory()
@@ -107,11 +107,13 @@ impl Sequence {
         }
     }
 
-    /// Returns a sequence with the same tokens that shares the storage; `None` if the cache is not in host memory.
-    pub(crate) fn fork(&mut self) -> Option<Sequence> {
-        let cache = self.kv()?.prefix(usize::MAX);
+    /// Returns a sequence of the first `len` tokens that shares the storage; `None` if the cache is not in host memory.
+    pub(crate) fn fork(&mut self, len: usize) -> Option<Sequence> {
+        let cache = self.kv()?.prefix(len);
         Some(Sequence {
-            tokens: self.tokens.clone(),
+            tokens: self.tokens[..len].to_vec(),
+            sent: self.sent.min(len),
+            stored: self.stored.min(len),
             cache: Some(Box::new(cache)),
             ..*self
         })
@@ -146,43 +148,65 @@ impl SequenceSlot<'_> {
     }
 }
 
-/// Parked sequences in LRU order: the most recently used last.
+/// Largest number of tokens that is not worth parking: these are evaluated again.
+const NEGLIGIBLE: usize = 64;
+
+/// Sequences in memory that no request uses, in LRU order: the most recently used last. The last one may end with a draft,
+/// and its cache may be in the memory of a device.
 #[derive(Default)]
 pub(crate) struct ParkedSequences(Vec<Sequence>);
 
 impl ParkedSequences {
-    /// Index of the sequence with the longest common prefix with `prompt`, and the prefix's length.
+    /// Length of the longest common prefix of a sequence and `prompt`, and the sequence's index.
     pub(crate) fn nearest(&self, prompt: &[u32]) -> Option<(usize, usize)> {
-        let common = |parked: &Sequence| parked.common(prompt);
-        let all = self.0.iter().map(common).enumerate();
-        all.max_by_key(|(_, common)| *common)
+        let common = self.0.iter().map(|parked| parked.common(prompt));
+        common.zip(0..).max()
     }
 
-    /// The tokens of each sequence.
-    pub(crate) fn tokens(&self) -> impl Iterator<Item = &[u32]> {
-        self.0.iter().map(|parked| &*parked.tokens)
-    }
-
-    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Sequence> {
-        self.0.iter_mut()
-    }
-
-    pub(crate) fn take(&mut self, at: usize) -> Sequence {
-        self.0.remove(at)
-    }
-
-    /// Adds a sequence and removes its prefixes. Evicts the least recently used ones until all take at most `budget`
-    /// bytes; a sequence that alone takes more is not added.
-    pub(crate) fn add(&mut self, parked: Sequence, budget: u64) {
-        if parked.bytes() as u64 > budget {
-            return;
+    /// Takes the first `common` tokens of a sequence. If many tokens are behind these, the sequence stays, and shares its
+    /// storage.
+    pub(crate) fn take(&mut self, at: usize, common: usize) -> Sequence {
+        let mut parked = self.0.remove(at);
+        if parked.sent > common + NEGLIGIBLE
+            && let Some(fork) = parked.fork(common)
+        {
+            self.0.push(parked);
+            return fork;
         }
-        let tokens = &parked.tokens;
+        parked.truncate(common);
+        parked
+    }
+
+    /// Adds a sequence and removes its prefixes.
+    pub(crate) fn add(&mut self, sequence: Sequence) {
+        let tokens = &sequence.tokens;
         self.0.retain(|other| !tokens.starts_with(&other.tokens));
-        self.0.push(parked);
+        self.0.push(sequence);
+    }
+
+    /// Removes drafts, what is not worth its memory, what is not in host memory, and what alone takes more than `budget`
+    /// bytes, then the least recently used sequences until all take at most `budget` bytes.
+    pub(crate) fn shrink(&mut self, budget: u64) {
+        self.0.retain_mut(|parked| {
+            parked.truncate(parked.sent);
+            parked.release();
+            parked.tokens.len() > NEGLIGIBLE
+                && parked.kv().is_some()
+                && parked.bytes() as u64 <= budget
+        });
         while self.bytes() > budget {
             self.0.remove(0);
         }
+    }
+
+    /// The tokens of each sequence, the most recently used first.
+    pub(crate) fn tokens(&self) -> impl Iterator<Item = &[u32]> {
+        self.0.iter().rev().map(Sequence::tokens)
+    }
+
+    /// The sequences, the most recently used first.
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Sequence> {
+        self.0.iter_mut().rev()
     }
 
     /// Upper bound of the memory in bytes: shared storage is counted for each sequence.
@@ -190,12 +214,14 @@ impl ParkedSequences {
         self.0.iter().map(|parked| parked.bytes() as u64).sum()
     }
 
-    pub(crate) fn clear(&mut self) {
+    /// Removes all but the one that has a beginning in common with `ids`. Returns false if there were no others.
+    pub(crate) fn clear_but(&mut self, ids: &[u32]) -> bool {
+        let before = self.0.len();
+        let kept = self.nearest(ids).filter(|(common, _)| *common > 0);
+        let kept = kept.map(|(_, at)| self.0.swap_remove(at));
         self.0.clear();
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.0.extend(kept);
+        self.0.len() < before
     }
 
     /// Removes the sequences of conversations that `keeps` refuses.

@@ -1,4 +1,4 @@
-//! A model and the sequences in memory: passes over them, and reuse of the prefix that a prompt has in common with one.
+//! A model and the parked sequences: passes, and reuse of the prefix that a prompt has in common with a sequence.
 
 mod on_device;
 mod passes;
@@ -23,10 +23,10 @@ type PassClock = Box<dyn Fn() -> f64 + Send>;
 /// Loads the model on the CPU for a failover. The error is a message.
 pub type Reload = Box<dyn FnMut() -> Result<Box<dyn Evaluate>, String> + Send>;
 
-/// Memory budget in bytes of the parked sequences, given the bytes of the current cache and of the parked ones.
+/// Memory budget in bytes of the parked sequences, given the bytes of the sequence in use and of the parked ones.
 pub type SpareMemory = Box<dyn Fn(u64, u64) -> u64 + Send>;
 
-/// A model with the sequences in memory, one of which is the current one.
+/// A model with the sequences in memory that no request uses.
 pub struct Session {
     /// `None` if the device failed, and the failover, too.
     model: Option<Box<dyn Evaluate>>,
@@ -36,8 +36,6 @@ pub struct Session {
     reloads: u32,
     /// Error of the device, after a failover.
     failure: Option<String>,
-    sequence: Sequence,
-    /// Sequences in memory beside the current one.
     parked: ParkedSequences,
     spare_memory: SpareMemory,
     /// `[rows, vocab]`
@@ -49,7 +47,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// A session with an empty cache.
+    /// A session without sequences.
     pub fn new(model: Box<dyn Evaluate>) -> Session {
         let start = Instant::now();
         Session {
@@ -57,7 +55,6 @@ impl Session {
             reload: None,
             reloads: 0,
             failure: None,
-            sequence: Sequence::default(),
             parked: ParkedSequences::default(),
             spare_memory: Box::new(|_, _| 0),
             logits: Vec::new(),
@@ -81,70 +78,56 @@ impl Session {
         self.spare_memory = spare;
     }
 
-    /// Removes the sequences in memory of conversations that `keeps` refuses.
+    /// Removes the parked sequences of conversations that `keeps` refuses.
     pub fn retain(&mut self, keeps: impl Fn(u64) -> bool) {
-        if !keeps(self.sequence.label) {
-            self.truncate(0);
-            self.sequence.release();
-        }
         self.parked.retain(keeps);
     }
 
-    /// Moves the sequences in memory of the conversation `from` to the conversation `to`.
+    /// Moves the parked sequences of the conversation `from` to the conversation `to`.
     pub fn relabel(&mut self, from: u64, to: u64) {
-        for sequence in std::iter::once(&mut self.sequence).chain(self.parked.iter_mut()) {
+        for sequence in self.parked.iter_mut() {
             sequence.relabel(from, to);
         }
     }
 
-    /// Tokens in the cache.
-    pub fn tokens(&self) -> &[u32] {
-        &self.sequence.tokens
-    }
-
-    /// The tokens of the sequences in memory, the current one first.
+    /// The tokens of the parked sequences, the most recently used first.
     pub fn sequences(&self) -> impl Iterator<Item = &[u32]> {
-        std::iter::once(self.tokens()).chain(self.parked.tokens())
+        self.parked.tokens()
     }
 
-    /// Logits `[vocab]` after the last token of [`Session::read`] (row 0), or after each token of
+    /// Logits `[vocab]` after the last token of [`Session::prefill`] (row 0), or after each token of
     /// [`Session::step`].
     pub fn logits(&mut self, row: usize) -> &mut [f32] {
         let vocab = self.logits.len() / self.rows;
         &mut self.logits[row * vocab..(row + 1) * vocab]
     }
 
-    /// Memory of the cache, in bytes.
-    pub fn kv_bytes(&self) -> usize {
-        self.sequence.bytes()
-    }
-
-    /// Prefills: makes the cache hold exactly `prompt` and computes the logits after it, evaluating only new tokens.
+    /// Prefills: makes the sequence hold exactly `prompt` and computes the logits after it, evaluating only new tokens.
     /// `progress` is called with the number of tokens in the cache, first with the length of the common prefix.
     ///
     /// If it is cancelled or fails, the tokens evaluated so far stay in the cache.
     pub fn prefill(
         &mut self,
+        sequence: &mut Sequence,
         prompt: &[u32],
         cancel: &AtomicBool,
         progress: &mut dyn FnMut(usize),
     ) -> Result<Pass, DeviceError> {
-        self.select(prompt);
         // The last token is always evaluated, for its logits.
-        self.truncate_to_common(&prompt[..prompt.len().saturating_sub(1)]);
-        progress(self.sequence.tokens.len());
-        while self.sequence.tokens.len() < prompt.len() {
-            let rest = &prompt[self.sequence.tokens.len()..];
+        sequence.truncate(sequence.common(&prompt[..prompt.len().saturating_sub(1)]));
+        progress(sequence.tokens.len());
+        while sequence.tokens.len() < prompt.len() {
+            let rest = &prompt[sequence.tokens.len()..];
             let chunk = &rest[..rest.len().min(self.chunk())];
             let want = if chunk.len() == rest.len() {
                 Want::Last
             } else {
                 Want::Nothing
             };
-            if self.append(chunk, want, cancel)? == Pass::Cancelled {
+            if self.append(sequence, chunk, want, cancel)? == Pass::Cancelled {
                 return Ok(Pass::Cancelled);
             }
-            progress(self.sequence.tokens.len());
+            progress(sequence.tokens.len());
         }
         Ok(Pass::Complete)
     }
@@ -152,25 +135,24 @@ impl Session {
     /// Evaluates one more token and, in the same pass, the draft of those after it.
     pub fn step(
         &mut self,
+        sequence: &mut Sequence,
         id: u32,
         draft: &[u32],
         cancel: &AtomicBool,
     ) -> Result<Pass, DeviceError> {
-        let ids = [&[id], draft].concat();
-        self.with_current(|session, sequence| {
-            let slot = SequenceSlot {
-                sequence,
-                ids: &ids,
-                want: Want::All,
-            };
-            session.decode(&mut [slot], false, cancel)
-        })
+        let slot = SequenceSlot {
+            sequence,
+            ids: &[&[id], draft].concat(),
+            want: Want::All,
+        };
+        self.decode(&mut [slot], false, cancel)
     }
 
-    /// Advances to the last of `tokens`, of which the cache holds all the others, with a draft of at most `max_draft`
+    /// Advances to the last of `tokens`, of which the sequence holds all the others, with a draft of at most `max_draft`
     /// tokens. A token of the last draft costs no pass.
     pub fn step_drafted(
         &mut self,
+        sequence: &mut Sequence,
         speculator: &mut Speculator,
         tokens: &[u32],
         max_draft: usize,
@@ -179,10 +161,10 @@ impl Session {
             return Ok(());
         };
         if !speculator.accepts(id) {
-            self.truncate(before.len());
+            sequence.truncate(before.len());
             let most = max_draft.min(self.batch_limit() - 1);
             let draft = speculator.draft(tokens, most, &self.costs);
-            let _complete = self.step(id, draft, &AtomicBool::new(false))?;
+            let _complete = self.step(sequence, id, draft, &AtomicBool::new(false))?;
         }
         Ok(())
     }
@@ -229,12 +211,13 @@ impl Session {
         self.failure.as_deref()
     }
 
-    /// Logits of every position of `tokens`, from an empty cache.
+    /// Logits of every position of `tokens`.
     pub fn all_logits(&mut self, tokens: &[u32]) -> Result<Vec<Vec<f32>>, DeviceError> {
-        self.truncate(0);
+        let mut sequence = Sequence::default();
         let mut all = Vec::with_capacity(tokens.len());
         for chunk in tokens.chunks(self.chunk()) {
-            let _complete = self.append(chunk, Want::All, &AtomicBool::new(false))?;
+            let _complete =
+                self.append(&mut sequence, chunk, Want::All, &AtomicBool::new(false))?;
             for row in 0..self.rows {
                 let logits = self.logits(row);
                 let mut copy = Vec::new();
@@ -246,8 +229,8 @@ impl Session {
         Ok(all)
     }
 
-    /// Logits of every position of `tokens`, from an empty cache: the first `prefill` tokens are read in passes of
-    /// many, the others one by one.
+    /// Logits of every position of `tokens`: the first `prefill` tokens are read in passes of many, the others one by
+    /// one.
     pub fn each_logits(
         &mut self,
         tokens: &[u32],
@@ -257,11 +240,11 @@ impl Session {
     ) -> Result<Pass, DeviceError> {
         /// The logits of a pass are held at once.
         const MOST_ROWS: usize = 64;
-        self.truncate(0);
+        let mut sequence = Sequence::default();
         let (prompt, answer) = tokens.split_at(prefill.min(tokens.len()));
         let together = self.chunk().min(MOST_ROWS);
         for pass in prompt.chunks(together).chain(answer.chunks(1)) {
-            if self.append(pass, Want::All, cancel)? == Pass::Cancelled {
+            if self.append(&mut sequence, pass, Want::All, cancel)? == Pass::Cancelled {
                 return Ok(Pass::Cancelled);
             }
             for row in 0..self.rows {
@@ -269,16 +252,6 @@ impl Session {
             }
         }
         Ok(Pass::Complete)
-    }
-
-    /// Removes all but the first `len` tokens.
-    pub fn truncate(&mut self, len: usize) {
-        self.sequence.truncate(len);
-    }
-
-    /// Removes the tokens behind the common prefix with `tokens`.
-    pub(crate) fn truncate_to_common(&mut self, tokens: &[u32]) {
-        self.truncate(self.sequence.common(tokens));
     }
 }
 

@@ -80,6 +80,12 @@ impl Speculator {
         accepts
     }
 
+    /// Drops the draft: the pass that has read it is lost.
+    pub(crate) fn drop_draft(&mut self) {
+        self.draft.clear();
+        self.accepted_now = 0;
+    }
+
     /// Drafts at most `max_draft` tokens behind `tokens`, for the next pass.
     pub(crate) fn draft(&mut self, tokens: &[u32], max_draft: usize, costs: &PassCosts) -> &[u32] {
         if let Some(drafter) = &mut self.drafter {

@@ -117,7 +117,7 @@ fn a_model_in_several_files_is_one_with_the_size_of_all() {
                 .summary()
                 .parameters
         );
-        let mut engine = Engine::open(part, &on_cpu(), &mut |_| {}).expect("it opens");
+        let engine = Engine::open(part, &on_cpu(), &mut |_| {}).expect("it opens");
         let identity = engine.kv_identity().expect("on the CPU");
         identities.push((
             file.content_hash(),
@@ -144,7 +144,7 @@ fn one_bit_of_any_part_is_another_identity() {
     let folder = tempfile::tempdir().expect("a folder");
     let parts = parts(folder.path());
     let identity = || {
-        let mut engine = Engine::open(&parts[1], &on_cpu(), &mut |_| {}).expect("it opens");
+        let engine = Engine::open(&parts[1], &on_cpu(), &mut |_| {}).expect("it opens");
         engine.kv_identity().expect("on the CPU")
     };
     let fingerprint = || {

@@ -80,7 +80,7 @@ fn generate_with(
     let finished = finished.expect("no failure");
     // The last token is evaluated only to find that the turn ends after it.
     let unread = usize::from(finished.reason != StopReason::EndOfTurn);
-    let held = &scheduler.session.tokens()[read..];
+    let held = &scheduler.sequences().next().expect("parked")[read..];
     assert_eq!(held, &generated.ids[..generated.ids.len() - unread]);
     (generated, finished)
 }
@@ -258,7 +258,7 @@ fn thinks_on(sampler: Where, answer_now: usize, params: &GenerateParams) -> (Gen
             }
         }
     });
-    let held = scheduler.session.tokens()[begin..].to_vec();
+    let held = scheduler.sequences().next().expect("parked")[begin..].to_vec();
     assert_eq!(held, generated.ids, "the cache has what was reported");
     (generated, finished.expect("no failure"))
 }

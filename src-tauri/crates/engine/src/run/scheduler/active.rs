@@ -1,5 +1,7 @@
 //! A request with a sequence: from the logits of a pass to its next tokens.
 
+use std::sync::atomic::AtomicBool;
+
 use inference::{Event, ModelRequest, StopReason};
 
 use crate::model::error::DeviceError;
@@ -13,7 +15,7 @@ pub(super) struct ActiveRequest {
     pub request: ModelRequest,
     pub answer: AnswerWriter,
     pub sequence: Sequence,
-    /// Tokens that were in the cache at the start.
+    /// Tokens that were in the cache before the prompt was read.
     pub cached: usize,
     /// False once the conversation was deleted: its sequence is dropped.
     pub is_kept: bool,
@@ -24,7 +26,9 @@ pub(super) struct ActiveRequest {
 }
 
 pub(super) enum RequestState {
-    /// The prompt is being read.
+    /// Stored blocks of the prompt may be restored.
+    Restoring,
+    /// The prompt is being read, or after a loss of the cache also the answer.
     Reading,
     /// The logits from this row on determine the next token.
     Sampling { row: usize },
@@ -38,22 +42,37 @@ impl ActiveRequest {
     /// Begins a request with a sequence that holds a part of its prompt.
     pub fn new(
         request: ModelRequest,
-        mut answer: AnswerWriter,
+        answer: AnswerWriter,
         sequence: Sequence,
         speculates: bool,
     ) -> ActiveRequest {
-        let cached = sequence.tokens.len();
-        answer.stats.cached_tokens = cached;
         ActiveRequest {
             request,
             answer,
+            cached: sequence.tokens.len(),
             sequence,
-            cached,
             is_kept: true,
             speculator: Speculator::new(speculates),
             on_device: speculates.then_some(false),
-            state: RequestState::Reading,
+            state: RequestState::Restoring,
         }
+    }
+
+    /// Begins to read what is not in the cache.
+    pub fn begin_reading(&mut self) {
+        if self.answer.stats.tokens == 0 {
+            self.cached = self.sequence.tokens.len();
+            self.answer.stats.cached_tokens = self.cached;
+        }
+        self.state = RequestState::Reading;
+    }
+
+    /// Frees the cache, and has the tokens read again.
+    pub fn read_again(&mut self) {
+        self.sequence.truncate(0);
+        self.sequence.cache = None;
+        self.speculator.drop_draft();
+        self.state = RequestState::Restoring;
     }
 
     pub fn progress(&self) -> Event<'static> {
@@ -72,7 +91,9 @@ impl ActiveRequest {
     ) -> Option<StopReason> {
         loop {
             let (sampled, row) = match self.state {
-                RequestState::Reading | RequestState::Evaluating { .. } => {
+                RequestState::Restoring
+                | RequestState::Reading
+                | RequestState::Evaluating { .. } => {
                     let is_cancelled = self.request.signals.is_cancelled();
                     return is_cancelled.then_some(StopReason::Cancelled);
                 }
@@ -105,15 +126,16 @@ impl ActiveRequest {
         }
     }
 
-    /// Evaluates a token and samples the next one on the device; `None` if the host samples.
+    /// Evaluates a token and samples the next one on the device; `None` if the host samples, or it is cancelled.
     pub fn sample_on_device(
         &mut self,
         session: &mut Session,
         id: u32,
+        cancel: &AtomicBool,
     ) -> Result<Option<u32>, DeviceError> {
         let on_device = match self.on_device {
             Some(on_device) => on_device,
-            None => session.configure_sampler(&mut self.sequence, &self.answer.sampler)?,
+            None => session.samples_on_device(&mut self.sequence, &self.answer.sampler)?,
         };
         self.on_device = Some(on_device);
         if !on_device {
@@ -121,7 +143,6 @@ impl ActiveRequest {
         }
         let more = self.answer.may_look_ahead();
         let sampler = &mut self.answer.sampler;
-        let next = session.sample_on_device(&mut self.sequence, id, sampler, more)?;
-        Ok(Some(next))
+        session.step_on_device(&mut self.sequence, id, sampler, more, cancel)
     }
 }

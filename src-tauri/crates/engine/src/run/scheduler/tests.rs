@@ -10,11 +10,12 @@ use super::*;
 use crate::gguf::Gguf;
 use crate::model::config::Config;
 use crate::model::forward::CpuModel;
-use crate::run::kv_blocks::NoBlocks;
+use crate::run::kv_blocks::in_memory::Blocks;
 
 mod ending;
 mod memory;
 mod priorities;
+mod reuse;
 mod together;
 
 fn tokenizer() -> Tokenizer {
@@ -79,6 +80,8 @@ fn request(prompt: &Prompt, params: &GenerateParams) -> ModelRequest {
 struct WrittenAnswer {
     /// The tokens since its prompt was read last.
     ids: Vec<u32>,
+    /// Steps, and tokens of the prompt that were in the cache after each.
+    read: Vec<(usize, usize)>,
     /// Steps after which it had each token.
     steps: Vec<usize>,
     reason: Option<Result<StopReason, String>>,
@@ -89,6 +92,7 @@ struct WrittenAnswer {
 struct ScheduledRun {
     scheduler: Scheduler,
     preempt: AtomicBool,
+    blocks: Blocks,
     written: Vec<WrittenAnswer>,
     /// Number of steps so far.
     steps: usize,
@@ -99,6 +103,7 @@ impl ScheduledRun {
         ScheduledRun {
             scheduler: Scheduler::new(session, Arc::new(tokenizer()), context),
             preempt: AtomicBool::new(false),
+            blocks: Blocks::default(),
             written: Vec::new(),
             steps: 0,
         }
@@ -118,12 +123,15 @@ impl ScheduledRun {
         let (written, number) = (&mut self.written, self.steps);
         let mut step = StepOptions {
             preempt: &self.preempt,
-            blocks: &mut NoBlocks,
+            blocks: &mut self.blocks,
         };
         let ended = self.scheduler.step(&mut step, &mut |of, event| {
             let written = &mut written[of.0 as usize];
             match event {
-                Event::Prefill { .. } => (written.ids, written.steps) = (Vec::new(), Vec::new()),
+                Event::Prefill { done, .. } => {
+                    (written.ids, written.steps) = (Vec::new(), Vec::new());
+                    written.read.push((number, done));
+                }
                 Event::Token { id, .. } => {
                     written.ids.push(id);
                     written.steps.push(number);

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 use super::Session;
 use super::passes::model_and_cache;
 use crate::model::error::DeviceError;
-use crate::model::evaluate::{Profile, Want};
+use crate::model::evaluate::{Pass, Profile, Want};
 use crate::run::sampler::Sampler;
 use crate::run::sequence::{Sequence, SequenceSlot};
 
@@ -14,12 +14,7 @@ impl Session {
     ///
     /// # Errors
     /// Returns the device's error if there is no failover.
-    pub fn samples_on_device(&mut self, sampler: &Sampler) -> Result<bool, DeviceError> {
-        self.with_current(|session, sequence| session.configure_sampler(sequence, sampler))
-    }
-
-    /// [`Session::samples_on_device`] for any sequence.
-    pub(crate) fn configure_sampler(
+    pub fn samples_on_device(
         &mut self,
         sequence: &mut Sequence,
         sampler: &Sampler,
@@ -32,36 +27,28 @@ impl Session {
     }
 
     /// Evaluates one more token and returns the one that the device samples after it. With `more`, the pass over that
-    /// one is submitted before it is waited for. If the device cannot sample, or fails, the host samples.
+    /// one is submitted before it is waited for. If the device cannot sample, or fails, the host samples. `None` if
+    /// cancelled meanwhile.
     ///
     /// # Errors
     /// Returns the device's error if there is no failover.
     pub fn step_on_device(
         &mut self,
-        id: u32,
-        sampler: &mut Sampler,
-        more: bool,
-    ) -> Result<u32, DeviceError> {
-        self.with_current(|session, sequence| session.sample_on_device(sequence, id, sampler, more))
-    }
-
-    /// [`Session::step_on_device`] for any sequence.
-    pub(crate) fn sample_on_device(
-        &mut self,
         sequence: &mut Sequence,
         id: u32,
         sampler: &mut Sampler,
         more: bool,
-    ) -> Result<u32, DeviceError> {
+        cancel: &AtomicBool,
+    ) -> Result<Option<u32>, DeviceError> {
         let before = sequence.tokens.len();
         match self.sampled_by_device(sequence, id, sampler, more) {
             Ok(Some(next)) => {
                 sampler.uniform();
-                return Ok(next);
+                return Ok(Some(next));
             }
             // More candidate tokens than the device's sampler holds.
             Ok(None) => {}
-            Err(DeviceError::OutOfMemory(_)) if self.free_idle() => {}
+            Err(DeviceError::OutOfMemory(_)) if self.free_parked(&[]) => {}
             Err(error) => self.fail_over(error, [&mut *sequence])?,
         }
         // Drops the passes in flight.
@@ -71,9 +58,15 @@ impl Session {
             ids: &[id],
             want: Want::Last,
         };
-        let _complete = self.forward(&mut [slot], false, &AtomicBool::new(false))?;
+        if self.forward(&mut [slot], false, cancel)? == Pass::Cancelled {
+            return Ok(None);
+        }
         let u = sampler.uniform();
-        Ok(sampler.sample_with(&mut self.logits, &sequence.tokens, u))
+        Ok(Some(sampler.sample_with(
+            &mut self.logits,
+            &sequence.tokens,
+            u,
+        )))
     }
 
     fn sampled_by_device(
@@ -98,12 +91,12 @@ impl Session {
         next
     }
 
-    /// Cost of a token on a GPU.
+    /// Cost of a token after those of a sequence, on a GPU.
     ///
     /// # Errors
     /// Returns the device's error.
-    pub fn profile(&mut self) -> Result<Option<Profile>, DeviceError> {
-        let (model, cache) = model_and_cache(&mut self.model, self.reloads, &mut self.sequence)?;
+    pub fn profile(&mut self, sequence: &mut Sequence) -> Result<Option<Profile>, DeviceError> {
+        let (model, cache) = model_and_cache(&mut self.model, self.reloads, sequence)?;
         model.profile(cache)
     }
 }

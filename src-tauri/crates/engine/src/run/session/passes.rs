@@ -13,32 +13,20 @@ impl Session {
         self.model.as_ref().map_or(1, |model| model.chunk())
     }
 
-    /// Runs something on the current sequence.
-    pub(super) fn with_current<T>(
-        &mut self,
-        run: impl FnOnce(&mut Session, &mut Sequence) -> T,
-    ) -> T {
-        let mut sequence = std::mem::take(&mut self.sequence);
-        let out = run(self, &mut sequence);
-        self.sequence = sequence;
-        out
-    }
-
-    /// Appends `ids` to the current sequence.
+    /// Appends `ids` to a sequence.
     pub(super) fn append(
         &mut self,
+        sequence: &mut Sequence,
         ids: &[u32],
         want: Want,
         cancel: &AtomicBool,
     ) -> Result<Pass, DeviceError> {
-        self.with_current(|session, sequence| {
-            let slot = SequenceSlot {
-                sequence,
-                ids,
-                want,
-            };
-            session.forward(&mut [slot], false, cancel)
-        })
+        let slot = SequenceSlot {
+            sequence,
+            ids,
+            want,
+        };
+        self.forward(&mut [slot], false, cancel)
     }
 
     /// Appends the tokens of all slots to their sequences. The logits of the wanted positions are rows of
@@ -51,7 +39,7 @@ impl Session {
         cancel: &AtomicBool,
     ) -> Result<Pass, DeviceError> {
         let mut pass = self.evaluate(slots, cancel);
-        if matches!(pass, Err(DeviceError::OutOfMemory(_))) && self.free_idle() {
+        if matches!(pass, Err(DeviceError::OutOfMemory(_))) && self.free_parked(&[]) {
             pass = self.evaluate(slots, cancel);
         }
         let pass = match pass {
@@ -112,12 +100,10 @@ impl Session {
         }
     }
 
-    /// Frees the sequences that no request uses. Returns false if there are none.
-    pub(crate) fn free_idle(&mut self) -> bool {
-        let any = !self.parked.is_empty() || self.sequence.cached() > 0;
-        self.parked.clear();
-        self.sequence = Sequence::default();
-        any
+    /// Frees the parked sequences, except for the one that has a beginning in common with `ids`. Returns false if there
+    /// are none.
+    pub(crate) fn free_parked(&mut self, ids: &[u32]) -> bool {
+        self.parked.clear_but(ids)
     }
 
     /// Fails over to the CPU, and frees the caches of these sequences. The next pass over a sequence replays its tokens.
@@ -135,7 +121,7 @@ impl Session {
         tracing::warn!(%error, "the GPU failed; the CPU takes over");
         // Freed first: a part of the model may be in host memory, as may the memory of an integrated GPU.
         self.model = None;
-        self.sequence.cache = None;
+        self.parked.clear_but(&[]);
         for sequence in sequences {
             sequence.cache = None;
         }

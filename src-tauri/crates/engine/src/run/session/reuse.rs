@@ -1,17 +1,13 @@
-//! Reuse of KV caches: of other sequences that are parked in memory, and of blocks that outlive the session.
+//! Reuse of KV caches: of parked and active sequences, and of blocks that outlive the session.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 use super::Session;
 use super::passes::model_and_cache;
 use crate::model::error::DeviceError;
-use crate::model::evaluate::{Cache, Pass, Want};
-use crate::model::kv_cache::KvCache;
+use crate::model::evaluate::{Pass, Want};
 use crate::run::kv_blocks::KvBlocks;
 use crate::run::sequence::Sequence;
-
-/// Largest number of tokens that is not worth parking: these are evaluated again.
-const NEGLIGIBLE: usize = 64;
 
 /// Number of leading tokens of a prompt of `len` tokens that can be restored from blocks of `block` tokens. The last
 /// token is always evaluated for its logits.
@@ -20,140 +16,111 @@ pub fn restorable(len: usize, block: usize) -> usize {
 }
 
 impl Session {
-    /// Tokens of a stored block, whole segments; `None` if the cache is not in host memory.
-    pub fn block(&mut self) -> Option<usize> {
-        let (model, cache) =
-            model_and_cache(&mut self.model, self.reloads, &mut self.sequence).ok()?;
-        cache.in_host_memory()?;
-        Some(model.block().max(KvCache::SEGMENT))
+    /// Tokens of a stored block, whole segments; `None` if host memory does not hold the caches.
+    pub fn block(&self) -> Option<usize> {
+        self.model.as_ref()?.block()
     }
 
-    /// Switches to the sequence with the longest common prefix with `prompt`, and restores more of the prompt from
-    /// `blocks`. The previous sequence is parked, if there is room. The current one belongs to the conversation `label`
-    /// from now on.
-    ///
-    /// `progress` is called with the number of restored leading tokens, block by block. When cancelled, the rest is
-    /// left out.
-    pub fn resume(
+    /// Length of the longest common prefix of a parked sequence and `ids`; `None` if none is parked.
+    pub(crate) fn common(&self, ids: &[u32]) -> Option<usize> {
+        Some(self.parked.nearest(ids)?.0)
+    }
+
+    /// Takes the common prefix of a prompt and the parked or active sequence that has the longest one. The storage is
+    /// shared with a sequence that goes on differently. The result belongs to the conversation `label`.
+    pub(crate) fn take<'a>(
         &mut self,
         prompt: &[u32],
         label: u64,
-        blocks: &mut dyn KvBlocks,
-        cancel: &AtomicBool,
-        progress: &mut dyn FnMut(usize),
-    ) {
-        self.select(prompt);
-        // Tokens of another conversation behind the common prefix do not belong to this one.
-        self.truncate_to_common(prompt);
-        self.sequence.belong_to(label);
-        if let Some(block) = self.block() {
-            let whole = &prompt[..restorable(prompt.len(), block)];
-            self.restore(whole, block, blocks, cancel, progress);
-        }
-    }
-
-    /// Switches to the sequence with the longest common prefix with `prompt`.
-    pub(super) fn select(&mut self, prompt: &[u32]) {
-        if !self.sequence.is_cached() || self.block().is_none() {
-            return;
-        }
-        let mut common = self.sequence.common(prompt);
-        if let Some((at, there)) = self.parked.nearest(prompt)
-            && there > common
-        {
-            common = there;
-            let parked = self.parked.take(at);
-            let before = std::mem::replace(&mut self.sequence, parked);
-            self.park(before);
-        }
-        if self.sequence.sent > common + NEGLIGIBLE
-            && let Some(sequence) = self.sequence.fork()
-        {
-            self.park(sequence);
-        }
-    }
-
-    /// [`Session::resume`], which takes the sequence and cuts it before the last token of the prompt.
-    pub(crate) fn take(
-        &mut self,
-        prompt: &[u32],
-        label: u64,
-        blocks: &mut dyn KvBlocks,
-        cancel: &AtomicBool,
-        progress: &mut dyn FnMut(usize),
+        active: impl Iterator<Item = &'a mut Sequence>,
     ) -> Sequence {
-        self.resume(prompt, label, blocks, cancel, progress);
-        // The last token is always evaluated, for its logits.
-        self.truncate_to_common(&prompt[..prompt.len().saturating_sub(1)]);
-        std::mem::take(&mut self.sequence)
+        let parked = self.parked.nearest(prompt);
+        let active = active.map(|sequence| (sequence.common(prompt), sequence));
+        let shared = active
+            .max_by_key(|(common, _)| *common)
+            .filter(|(common, _)| parked.is_none_or(|(there, _)| *common > there))
+            .and_then(|(common, sequence)| sequence.fork(common));
+        let mut sequence = match (shared, parked) {
+            (Some(shared), _) => shared,
+            (None, Some((common, at))) => self.parked.take(at, common),
+            (None, None) => Sequence::default(),
+        };
+        sequence.belong_to(label);
+        self.shrink_parked(&sequence);
+        sequence
     }
 
-    /// Makes this the current sequence. The previous one is parked, if there is room.
-    pub(crate) fn put(&mut self, sequence: Sequence) {
-        let mut before = std::mem::replace(&mut self.sequence, sequence);
-        if before.kv().is_some() {
-            self.park(before);
-        }
+    /// Parks a sequence.
+    pub(crate) fn park(&mut self, sequence: Sequence) {
+        self.shrink_parked(&sequence);
+        self.parked.add(sequence);
     }
 
-    fn park(&mut self, mut sequence: Sequence) {
-        sequence.truncate(sequence.sent);
-        if sequence.tokens.len() > NEGLIGIBLE {
-            sequence.release();
-            let budget = (self.spare_memory)(self.kv_bytes() as u64, self.parked.bytes());
-            self.parked.add(sequence, budget);
-        }
+    /// Evicts parked sequences that have no room beside this one.
+    fn shrink_parked(&mut self, beside: &Sequence) {
+        let budget = (self.spare_memory)(beside.bytes() as u64, self.parked.bytes());
+        self.parked.shrink(budget);
     }
 
-    /// Extends the current sequence, a prefix of the prompt, with stored blocks of `whole`, the prompt's whole blocks.
-    fn restore(
+    /// Extends a sequence, a prefix of `prompt`, with stored blocks, as long as `goes_on`. `progress` is called with the
+    /// number of tokens after each block. Returns true if there may be more blocks.
+    pub(crate) fn restore(
         &mut self,
-        whole: &[u32],
-        block: usize,
+        sequence: &mut Sequence,
+        prompt: &[u32],
         blocks: &mut dyn KvBlocks,
-        cancel: &AtomicBool,
+        goes_on: &mut dyn FnMut() -> bool,
         progress: &mut dyn FnMut(usize),
-    ) {
-        let common = self.sequence.tokens.len();
+    ) -> bool {
+        let Some(block) = self.block() else {
+            return false;
+        };
+        let whole = &prompt[..restorable(prompt.len(), block)];
+        let common = sequence.tokens.len();
         let start = common / block * block;
-        let label = self.sequence.label;
-        if start + block > whole.len() || !blocks.holds(label, &whole[..start + block]) {
-            return;
+        if start + block > whole.len() || !blocks.holds(sequence.label, &whole[..start + block]) {
+            return false;
         }
-        self.sequence.release();
-        let Some(mut cache) = self.sequence.kv().map(|kv| kv.prefix(start)) else {
-            return;
+        let cache = model_and_cache(&mut self.model, self.reloads, sequence);
+        let Some(mut cache) = cache
+            .ok()
+            .and_then(|(_, cache)| cache.in_host_memory())
+            .map(|kv| kv.prefix(start))
+        else {
+            return false;
         };
         // After a failover the cache may hold less than the sequence.
-        if cache.positions() != start {
-            return;
+        if cache.len() != start {
+            return false;
         }
+        let mut is_stopped = false;
         blocks.load(whole, start, &mut |bytes| {
-            if cancel.load(Ordering::Relaxed) {
+            is_stopped = !goes_on();
+            if is_stopped {
                 return false;
             }
             let added = cache.append_block(bytes, block);
             added
-                .inspect(|()| progress(cache.positions()))
+                .inspect(|()| progress(cache.len()))
                 .inspect_err(|error| tracing::warn!(%error, "a block of the KV cache was not used"))
                 .is_ok()
         });
-        let restored = cache.positions();
-        if restored <= common {
-            return;
+        let restored = cache.len();
+        if restored > common {
+            *sequence = Sequence {
+                tokens: whole[..restored].to_vec(),
+                sent: restored,
+                stored: sequence.stored.min(start),
+                label: sequence.label,
+                cache: Some(Box::new(cache)),
+                reloads: self.reloads,
+            };
+            tracing::debug!(restored, common, "KV cache restored");
         }
-        self.sequence = Sequence {
-            tokens: whole[..restored].to_vec(),
-            sent: restored,
-            stored: self.sequence.stored.min(start),
-            label,
-            cache: Some(Box::new(cache)),
-            reloads: self.reloads,
-        };
-        tracing::debug!(restored, common, "KV cache restored");
+        is_stopped
     }
 
-    /// Stores one more block of the sequences in memory. False if none is left, or `blocks` takes nothing now.
+    /// Stores one more block of the parked sequences. False if none is left, or `blocks` takes nothing now.
     ///
     /// # Errors
     /// Fails if out of memory.
@@ -161,7 +128,7 @@ impl Session {
         let Some(block) = self.block() else {
             return Ok(false);
         };
-        for sequence in std::iter::once(&mut self.sequence).chain(self.parked.iter_mut()) {
+        for sequence in self.parked.iter_mut() {
             let first = sequence.stored / block * block;
             let end = first + block;
             // After a failover the cache holds less than the sequence.
@@ -188,8 +155,9 @@ impl Session {
     ///
     /// # Errors
     /// Returns the device's error.
-    pub fn read_ahead(
+    pub(crate) fn read_ahead(
         &mut self,
+        sequence: &mut Sequence,
         prompt: &[u32],
         sent: usize,
         cancel: &AtomicBool,
@@ -197,16 +165,15 @@ impl Session {
         let Some(block) = self.block() else {
             return Ok(false);
         };
-        self.select(prompt);
-        self.truncate_to_common(prompt);
-        let at = self.sequence.tokens.len();
+        sequence.truncate(sequence.common(prompt));
+        let at = sequence.tokens.len();
         let end = prompt.len().min(at + block);
         if at == end {
             return Ok(false);
         }
-        let before = self.sequence.sent;
-        let pass = self.append(&prompt[at..end], Want::Nothing, cancel)?;
-        self.sequence.sent = before.max(sent.min(self.sequence.tokens.len()));
+        let before = sequence.sent;
+        let pass = self.append(sequence, &prompt[at..end], Want::Nothing, cancel)?;
+        sequence.sent = before.max(sent.min(sequence.tokens.len()));
         Ok(pass == Pass::Complete)
     }
 }

@@ -11,25 +11,75 @@ use kernels::{Cpu, CpuLevel, KvType};
 use super::Session;
 use crate::gguf::Gguf;
 use crate::model::config::Config;
+use crate::model::error::DeviceError;
 use crate::model::evaluate::{Evaluate, Pass};
 use crate::model::forward::CpuModel;
 use crate::model::gpu::GpuModel;
 use crate::model::split::Split;
 use crate::model::weights;
 use crate::run::sampler::Sampler;
+use crate::run::sequence::Sequence;
 use testing::faulty_gpu::{Faulty, InjectedFault, any_device, device};
 
 static NEVER: AtomicBool = AtomicBool::new(false);
 
-fn session(cpu: Cpu, kv: KvType, chunk: usize) -> Session {
+/// A session with a sequence.
+struct Single {
+    session: Session,
+    sequence: Sequence,
+}
+
+impl Single {
+    fn new(model: impl Evaluate + 'static) -> Single {
+        Single::of(Session::new(Box::new(model)))
+    }
+
+    fn of(session: Session) -> Single {
+        Single {
+            session,
+            sequence: Sequence::default(),
+        }
+    }
+
+    fn prefill(&mut self, prompt: &[u32], cancel: &AtomicBool) -> (Pass, usize) {
+        let (sequence, mut cached) = (&mut self.sequence, None);
+        let pass = self.session.prefill(sequence, prompt, cancel, &mut |done| {
+            cached.get_or_insert(done);
+        });
+        (pass.expect("no failure"), cached.expect("progress"))
+    }
+
+    fn step(&mut self, id: u32) -> Result<Pass, DeviceError> {
+        self.session.step(&mut self.sequence, id, &[], &NEVER)
+    }
+
+    fn samples_on_device(&mut self, sampler: &Sampler) -> bool {
+        let samples = self.session.samples_on_device(&mut self.sequence, sampler);
+        samples.expect("no failure")
+    }
+
+    fn step_on_device(&mut self, id: u32, sampler: &mut Sampler, more: bool) -> u32 {
+        let sequence = &mut self.sequence;
+        let next = self
+            .session
+            .step_on_device(sequence, id, sampler, more, &NEVER);
+        next.expect("no failure").expect("not cancelled")
+    }
+
+    fn logits(&mut self) -> &mut [f32] {
+        self.session.logits(0)
+    }
+}
+
+fn session(cpu: Cpu, kv: KvType, chunk: usize) -> Single {
     let (gguf, config) = tiny();
     let weights = weights::load(&cpu, &gguf, &config, &mut |_| {}).expect("its weights");
     let model = CpuModel::new(config, cpu, weights, kv, chunk).expect("room for it");
-    Session::new(Box::new(model))
+    Single::new(model)
 }
 
 /// The best level of this machine that multiplies in integers, however many tokens there are.
-fn integers(kv: KvType, chunk: usize) -> Session {
+fn integers(kv: KvType, chunk: usize) -> Single {
     let level = CpuLevel::available()
         .into_iter()
         .rfind(|&level| level != CpuLevel::Amx);
@@ -41,16 +91,16 @@ fn integers(kv: KvType, chunk: usize) -> Session {
 }
 
 /// A matrix unit, for passes over more than a few tokens.
-fn tiles(chunk: usize) -> Session {
+fn tiles(chunk: usize) -> Single {
     session(Cpu::new(2, CpuLevel::Amx), KvType::F16, chunk)
 }
 
-fn exact(chunk: usize) -> Session {
+fn exact(chunk: usize) -> Single {
     session(Cpu::exact(2), KvType::F32, chunk)
 }
 
 /// Makes a session with this number of tokens per pass.
-type Make = fn(usize) -> Session;
+type Make = fn(usize) -> Single;
 
 /// Every backend that works here, the CPU with every kind of cache, and the tolerance between two ways on it.
 fn backends() -> Vec<(Make, f64)> {
@@ -71,7 +121,7 @@ fn backends() -> Vec<(Make, f64)> {
     all
 }
 
-fn on_gpu(chunk: usize) -> Session {
+fn on_gpu(chunk: usize) -> Single {
     let options = gpu::Options {
         kv: KvType::F32,
         floats: false,
@@ -80,15 +130,15 @@ fn on_gpu(chunk: usize) -> Session {
     gpu_session(options, chunk)
 }
 
-fn gpu_session(options: gpu::Options, chunk: usize) -> Session {
+fn gpu_session(options: gpu::Options, chunk: usize) -> Single {
     let (gguf, config) = tiny();
     let device = device().expect("asked before");
     let model = GpuModel::load(device, &config, &gguf, options, chunk, &mut |_| {});
-    Session::new(Box::new(model.expect("it takes the model")))
+    Single::new(model.expect("it takes the model"))
 }
 
 /// The first layers on the CPU, the others on the GPU.
-fn on_both(chunk: usize) -> Session {
+fn on_both(chunk: usize) -> Single {
     let options = gpu::Options {
         kv: KvType::F16,
         floats: false,
@@ -96,13 +146,7 @@ fn on_both(chunk: usize) -> Session {
     };
     let device = device().expect("asked before");
     let level = CpuLevel::available()[0];
-    Session::new(Box::new(split(
-        device,
-        Cpu::new(2, level),
-        options,
-        chunk,
-        3,
-    )))
+    Single::new(split(device, Cpu::new(2, level), options, chunk, 3))
 }
 
 /// The last `fit_layers` on a GPU, the others on a CPU.
@@ -147,14 +191,11 @@ pub(super) fn tokens(seed: u32, count: u32) -> Vec<u32> {
 }
 
 /// Returns the logits after `prompt`, and how much of it was in the cache.
-pub(super) fn read(session: &mut Session, prompt: &[u32]) -> (Vec<f32>, usize) {
-    let mut cached = None;
-    let pass = session.prefill(prompt, &NEVER, &mut |done| {
-        cached.get_or_insert(done);
-    });
-    assert_eq!(pass.expect("no failure"), Pass::Complete);
-    assert_eq!(session.tokens(), prompt);
-    (session.logits(0).to_vec(), cached.expect("progress"))
+fn read(single: &mut Single, prompt: &[u32]) -> (Vec<f32>, usize) {
+    let (pass, cached) = single.prefill(prompt, &NEVER);
+    assert_eq!(pass, Pass::Complete);
+    assert_eq!(single.sequence.tokens(), prompt);
+    (single.logits().to_vec(), cached)
 }
 
 #[track_caller]
@@ -228,12 +269,9 @@ fn tokens_one_by_one_are_a_prompt() {
         let mut session = make(32);
         read(&mut session, &prompt[..40]);
         for &id in &prompt[40..] {
-            assert_eq!(
-                session.step(id, &[], &NEVER).expect("no failure"),
-                Pass::Complete
-            );
+            assert_eq!(session.step(id).expect("no failure"), Pass::Complete);
         }
-        assert_close(session.logits(0), &read(&mut make(32), &prompt).0, bound);
+        assert_close(session.logits(), &read(&mut make(32), &prompt).0, bound);
     }
 }
 
@@ -243,8 +281,8 @@ fn truncated_tokens_leave_no_trace() {
     for (make, bound) in backends() {
         let mut session = make(64);
         read(&mut session, &[kept.clone(), gone.clone()].concat());
-        session.truncate(kept.len());
-        assert_eq!(session.tokens(), kept);
+        session.sequence.truncate(kept.len());
+        assert_eq!(session.sequence.tokens(), kept);
         let prompt = [kept.clone(), next.clone()].concat();
         let (again, _) = read(&mut session, &prompt);
         assert_close(&again, &read(&mut make(64), &prompt).0, bound);
@@ -257,7 +295,7 @@ fn a_smaller_cache_takes_less_memory() {
     let bytes = [KvType::F32, KvType::F16, KvType::Q8_0].map(|kv| {
         let mut session = integers(kv, 512);
         read(&mut session, &prompt);
-        session.kv_bytes()
+        session.sequence.bytes()
     });
     assert_eq!(bytes[0], 2 * bytes[1]);
     // A byte a value, and two for each 32.
@@ -272,20 +310,18 @@ fn the_cache_is_valid_after_cancel() {
         let mut session = make(64);
         let mut cancelled = 0;
         for delay in 0..6 {
-            session.truncate(0);
+            session.sequence.truncate(0);
             let cancel = AtomicBool::new(delay == 0);
             std::thread::scope(|scope| {
                 scope.spawn(|| {
                     std::thread::sleep(Duration::from_micros(1400 * delay));
                     cancel.store(true, Ordering::Relaxed);
                 });
-                let pass = session
-                    .prefill(&prompt, &cancel, &mut |_| {})
-                    .expect("no failure");
+                let (pass, _) = session.prefill(&prompt, &cancel);
                 cancelled += usize::from(pass == Pass::Cancelled);
             });
-            let so_far = session.tokens().len();
-            assert_eq!(session.tokens(), &prompt[..so_far]);
+            let so_far = session.sequence.tokens();
+            assert_eq!(so_far, &prompt[..so_far.len()]);
             assert_close(&read(&mut session, &prompt).0, &cold, bound);
         }
         assert!(cancelled > 0, "the flag was never seen");
@@ -298,7 +334,7 @@ fn a_token_outside_of_the_vocabulary_is_an_error_without_effect() {
         let prompt = tokens(9, 10);
         let mut session = make(32);
         let (before, _) = read(&mut session, &prompt);
-        assert!(session.step(525, &[], &NEVER).is_err());
+        assert!(session.step(525).is_err());
         assert_close(&read(&mut session, &prompt).0, &before, bound);
     }
 }
@@ -309,7 +345,7 @@ fn in_f32_the_gpu_agrees_with_the_cpu() {
         return;
     }
     let prompt = tokens(12, 150);
-    let all = exact(512).all_logits(&prompt).expect("no failure");
+    let all = exact(512).session.all_logits(&prompt).expect("no failure");
     // Software Vulkan takes long for each pass.
     for (chunk, count) in [(1, 20), (7, 80), (512, 150)] {
         let (ours, _) = read(&mut gpu_session(EXACT, chunk), &prompt[..count]);
@@ -321,14 +357,17 @@ fn in_f32_the_gpu_agrees_with_the_cpu() {
 fn in_f32_a_split_model_agrees_with_the_cpu() {
     let Some(device) = device() else { return };
     let prompt = tokens(12, 80);
-    let all = exact(512).all_logits(&prompt).expect("no failure");
+    let all = exact(512).session.all_logits(&prompt).expect("no failure");
     // One of five layers on the GPU, or all but one, with kernels for one, a few and many tokens.
     for (fit_layers, chunk, count) in [(4, 1, 20), (1, 7, 80), (2, 512, 80), (3, 512, 80)] {
         let split = split(device.clone(), Cpu::exact(2), EXACT, chunk, fit_layers);
-        let mut session = Session::new(Box::new(split));
+        let mut session = Single::new(split);
         let (ours, _) = read(&mut session, &prompt[..count]);
         assert_close(&ours, &all[count - 1], 1e-5);
-        let ours = session.all_logits(&prompt[..20]).expect("no failure");
+        let ours = session
+            .session
+            .all_logits(&prompt[..20])
+            .expect("no failure");
         for (ours, theirs) in ours.iter().zip(&all) {
             assert_close(ours, theirs, 1e-5);
         }
@@ -369,19 +408,19 @@ fn the_device_sampler_agrees_with_the_host_sampler() {
         for session in [&mut ours, &mut theirs] {
             read(session, &prompt);
         }
-        assert!(ours.samples_on_device(&samplers[0]).expect("no failure"));
+        assert!(ours.samples_on_device(&samplers[0]));
         let mut id = 7;
         for left in (0..20).rev() {
-            let pass = theirs.step(id, &[], &NEVER).expect("no failure");
+            let pass = theirs.step(id).expect("no failure");
             assert_eq!(pass, Pass::Complete);
-            let before = theirs.tokens().to_vec();
-            let expected = samplers[1].sample(theirs.logits(0), &before);
+            let before = theirs.sequence.tokens().to_vec();
+            let expected = samplers[1].sample(theirs.logits(), &before);
             let found = ours.step_on_device(id, &mut samplers[0], left > 0);
-            assert_eq!(found.expect("no failure"), expected, "{sampling:?}");
+            assert_eq!(found, expected, "{sampling:?}");
             assert!(!suppressed.contains(&expected), "{sampling:?}");
             id = expected;
         }
-        assert_eq!(ours.tokens(), theirs.tokens());
+        assert_eq!(ours.sequence.tokens(), theirs.sequence.tokens());
     }
 }
 
@@ -398,18 +437,14 @@ fn a_gpu_that_fails_during_an_answer_fails_over_to_the_cpu() {
         temperature: 0.0,
         ..Sampling::default()
     };
-    let answer = |session: &mut Session| {
+    let answer = |session: &mut Single| {
         let mut sampler = Sampler::new(greedy.clone(), 1);
         read(session, &prompt);
-        session.samples_on_device(&sampler).expect("no failure");
+        session.samples_on_device(&sampler);
         let mut ids = vec![7];
         for left in (0..12).rev() {
             let id = ids[ids.len() - 1];
-            ids.push(
-                session
-                    .step_on_device(id, &mut sampler, left > 0)
-                    .expect("it is survived"),
-            );
+            ids.push(session.step_on_device(id, &mut sampler, left > 0));
         }
         ids
     };
@@ -440,15 +475,15 @@ fn a_gpu_that_fails_during_an_answer_fails_over_to_the_cpu() {
                 let model = CpuModel::new(config, cpu, weights, KvType::F32, 32);
                 Ok(Box::new(model.map_err(|error| error.to_string())?) as Box<dyn Evaluate>)
             });
-            let mut session = Session::with_failover(model, reload);
+            let mut session = Single::of(Session::with_failover(model, reload));
             let found = answer(&mut session);
             assert_eq!(
                 found, expected,
                 "failing at submit {submits_left}, lies: {lies}, whole: {whole}"
             );
-            let reason = session.failure().expect("it has failed");
+            let reason = session.session.failure().expect("it has failed");
             assert!(reason.contains("GPU"), "{reason}");
-            assert_eq!(session.tokens().len(), prompt.len() + 12);
+            assert_eq!(session.sequence.tokens().len(), prompt.len() + 12);
         }
     }
 }

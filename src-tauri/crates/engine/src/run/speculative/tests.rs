@@ -17,6 +17,7 @@ use crate::run::generate::generate;
 use crate::run::random::Random;
 use crate::run::scheduler::Scheduler;
 use crate::run::scripted::Scripted;
+use crate::run::sequence::Sequence;
 use crate::run::session::Session;
 use crate::text::tokenizer::Tokenizer;
 
@@ -84,7 +85,8 @@ fn a_cancelled_pass_is_not_measured() {
     let before = costs(&session);
     for (cancel, pass) in [(true, Pass::Cancelled), (false, Pass::Complete)] {
         let cancel = AtomicBool::new(cancel);
-        assert_eq!(session.step(1, &[], &cancel).expect("no failure"), pass);
+        let step = session.step(&mut Sequence::default(), 1, &[], &cancel);
+        assert_eq!(step.expect("no failure"), pass);
         assert_eq!(costs(&session) == before, pass == Pass::Cancelled);
     }
 }
@@ -139,17 +141,18 @@ fn write_out(script: &Script, machine: Machine, drafter: bool) -> (usize, usize)
     let time = Arc::new(AtomicUsize::new(0));
     let mut session = scripted(|_| vec![0.0], machine, &time, &Arc::default());
     let never = AtomicBool::new(false);
-    let read = session.prefill(&script.prompt, &never, &mut |_| {});
+    let mut sequence = Sequence::default();
+    let read = session.prefill(&mut sequence, &script.prompt, &never, &mut |_| {});
     assert_eq!(read.expect("no failure"), Pass::Complete);
     time.store(0, Ordering::Relaxed);
     let (mut tokens, mut speculator) = (script.prompt.clone(), Speculator::new(drafter));
     for (at, &id) in script.answer.iter().enumerate() {
         tokens.push(id);
         let max_draft = script.answer.len() - at - 1;
-        let step = session.step_drafted(&mut speculator, &tokens, max_draft);
+        let step = session.step_drafted(&mut sequence, &mut speculator, &tokens, max_draft);
         step.expect("no failure");
     }
-    assert!(session.tokens().starts_with(&tokens));
+    assert!(sequence.tokens().starts_with(&tokens));
     (time.load(Ordering::Relaxed), speculator.drafted)
 }
 
@@ -248,7 +251,7 @@ fn answer(
         ids,
         finished: finished.expect("no failure"),
         passes: passes.load(Ordering::Relaxed),
-        cached: scheduler.session.tokens().to_vec(),
+        cached: scheduler.sequences().next().unwrap_or_default().to_vec(),
     }
 }
 

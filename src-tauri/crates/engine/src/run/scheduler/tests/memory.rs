@@ -157,6 +157,94 @@ fn an_answer_begins_beside_another_once_memory_has_room_for_both() {
 }
 
 #[test]
+fn a_paused_answer_goes_on_as_soon_as_another_one_ends() {
+    let room = Arc::new(AtomicUsize::new(3));
+    let mut run = ScheduledRun::new(crowded(&room), 4096);
+    let (prompts, lengths) = (prompts(), [60, 12, 20]);
+    let requests = prompts.iter().zip(lengths);
+    let requests = requests.map(|(prompt, length)| request(prompt, &params(1, 0.0, length)));
+    let alone: Vec<_> = requests
+        .clone()
+        .map(|request| ScheduledRun::new(crowded(&room), 4096).run(request))
+        .collect();
+    for request in requests {
+        run.submit(request);
+    }
+    while run.written[2].ids.len() < 3 {
+        run.step();
+    }
+    room.store(2, Ordering::Relaxed);
+    while run.written[1].reason.is_none() {
+        run.step();
+    }
+    assert_eq!(run.scheduler.paused.len(), 1);
+    run.finish();
+    for (alone, together) in alone.iter().zip(&run.written) {
+        assert_eq!(alone.ids, together.ids);
+    }
+    let last = |at: usize| run.written[at].steps.last();
+    assert!(last(2) < last(0), "it does not wait for the longest");
+}
+
+#[test]
+fn the_newest_answer_is_paused_when_memory_runs_short_meanwhile() {
+    let (prompts, params) = (prompts(), params(1, 0.0, 150));
+    let alone: Vec<_> = prompts[..2]
+        .iter()
+        .map(|prompt| run_alone(request(prompt, &params)))
+        .collect();
+    let mut run = ScheduledRun::new(session(), 4096);
+    let is_short = Arc::new(AtomicBool::new(false));
+    let checked = Arc::clone(&is_short);
+    run.scheduler
+        .set_memory_check(Box::new(move |_| !checked.load(Ordering::Relaxed)));
+    for prompt in &prompts[..2] {
+        run.submit(request(prompt, &params));
+    }
+    while run.written[1].ids.len() < 20 {
+        run.step();
+    }
+    is_short.store(true, Ordering::Relaxed);
+    while run.scheduler.active.len() == 2 {
+        run.step();
+    }
+    assert!(run.written[0].ids.len() > 100, "at the next segment");
+    assert_eq!(run.scheduler.paused[0].sequence.bytes(), 0);
+    run.finish();
+    assert_eq!(run.written[0].ids, alone[0].ids);
+    // Decoded tokens that are read again are rounded as those of a prompt.
+    assert_eq!(run.written[1].ids.len(), 150);
+    assert!(run.written[1].steps.last() > run.written[0].steps.last());
+}
+
+#[test]
+fn what_an_answer_goes_on_from_is_not_freed_for_it() {
+    let chats = [2, 3, 4].map(|id| Prompt::of_ids(vec![id; 100]));
+    let mut session = session();
+    session.set_spare_memory(Box::new(|_, _| 1 << 30));
+    let mut run = ScheduledRun::new(session, 4096);
+    for prompt in &chats[..2] {
+        run.run(request(prompt, &params(1, 0.0, 3)));
+    }
+    let writes = run.submit(request(&chats[2], &params(1, 0.0, 40)));
+    while run.written[writes].ids.is_empty() {
+        run.step();
+    }
+    // Room for two answers, but not for a prompt, once the other conversation is freed.
+    let calls = AtomicUsize::new(0);
+    run.scheduler.set_memory_check(Box::new(move |tokens| {
+        calls.fetch_add(1, Ordering::Relaxed) > 0 && tokens <= 100
+    }));
+    let next = Prompt::of_ids([&chats[0].ids[..], &[7; 5]].concat());
+    let next = run.submit(request(&next, &params(1, 0.0, 30)));
+    run.step();
+    assert_eq!(run.scheduler.active.len(), 2);
+    assert_eq!(run.scheduler.session.sequences().count(), 0);
+    run.finish();
+    assert_eq!(run.written[next].stats.cached_tokens, 100);
+}
+
+#[test]
 fn answers_of_any_length_are_written_together() {
     let mut run = ScheduledRun::new(session(), 4096);
     run.scheduler

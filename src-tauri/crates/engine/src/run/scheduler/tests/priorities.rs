@@ -1,6 +1,7 @@
 //! More urgent requests before others, and those that nobody waits for.
 
 use super::*;
+use crate::run::scripted::Scripted;
 
 /// A request of conversation 1 that nobody waits for.
 fn unhurried(priority: Priority, prompt: &Prompt) -> ModelRequest {
@@ -37,10 +38,48 @@ fn an_answer_comes_before_requests_of_programs_that_wait() {
     }
     run.step();
     let answer = run.submit(request(&prompts[0], &params(1, 0.0, 5)));
+    run.step();
+    let active = run.scheduler.active.iter().map(|it| it.request.id.0);
+    assert_eq!(active.collect::<Vec<_>>(), (0..8).collect::<Vec<_>>());
     run.finish();
     let first = |at: usize| run.written[at].steps[0];
-    assert!(first(7) < first(answer), "eight have a sequence");
     assert!(first(answer) < first(8) && first(8) < first(9));
+}
+
+#[test]
+fn the_prompt_of_an_answer_is_read_before_those_of_programs() {
+    let mut run = ScheduledRun::new(session(), 4096);
+    let [long, short] = [200, 20].map(|len| Prompt::of_ids((1..len).collect()));
+    run.submit(request(&Prompt::of_ids(vec![2; 3]), &params(1, 0.0, 90)));
+    run.step();
+    let api = run.submit(ModelRequest {
+        priority: Priority::Api,
+        ..request(&long, &params(1, 0.0, 5))
+    });
+    run.step();
+    run.step();
+    let short = Prompt::of_ids(short.ids.iter().map(|id| id + 300).collect());
+    let answer = run.submit(request(&short, &params(1, 0.0, 5)));
+    run.finish();
+    let first = |at: usize| run.written[at].steps[0];
+    assert!(first(answer) < first(api));
+}
+
+#[test]
+fn requests_that_end_with_the_same_pass_are_reported_one_after_the_other() {
+    let prompt = &prompts()[0];
+    let mut run = ScheduledRun::new(session(), 4096);
+    for _ in 0..3 {
+        run.submit(request(prompt, &params(1, 0.0, 5)));
+    }
+    let mut ended = 0;
+    while run.scheduler.is_busy() {
+        run.step();
+        let now = run.written.iter().filter(|it| it.reason.is_some()).count();
+        assert!(now <= ended + 1, "a panic of the next one would lose it");
+        ended = now;
+    }
+    assert_eq!(ended, 3);
 }
 
 #[test]
@@ -113,6 +152,19 @@ fn a_title_gives_way_to_an_answer_and_begins_again() {
     assert_eq!(title.ids, undisturbed.ids);
     assert_eq!(title.reason, undisturbed.reason);
     assert!(title.steps.first() > answer.steps.last());
+}
+
+#[test]
+fn a_draft_that_a_device_cannot_read_ahead_leaves_its_cache_alone() {
+    let vocab = tokenizer().vocabulary_size();
+    let scripted = Scripted::new(move |_| vec![0.0; vocab], |_| {});
+    let mut run = ScheduledRun::new(even(Session::new(Box::new(scripted))), 4096);
+    run.run(request(&Prompt::of_ids(vec![2; 100]), &params(1, 0.0, 3)));
+    let before = run.sequences();
+    let draft = Prompt::of_ids(vec![3; 300]);
+    let ahead = run.run(unhurried(Priority::ReadAhead, &draft));
+    assert_eq!(ahead.reason, Some(Ok(StopReason::EndOfTurn)));
+    assert_eq!(run.sequences(), before);
 }
 
 #[test]

@@ -71,11 +71,13 @@ fn a_pass_that_is_preempted_is_repeated() {
     for (prompt, params) in prompts.iter().zip(&params) {
         run.submit(request(prompt, params));
     }
-    let mut preempted = 0;
+    let (mut preempted, mut ended) = (0, 0);
     while run.scheduler.is_busy() {
         let before = run.written.clone();
         // The tokens of a step come from the pass before it.
-        let is_repeated = run.preempt.load(Ordering::Relaxed);
+        let has_ended = |it: &&WrittenAnswer| it.reason.is_some();
+        let ended_before = std::mem::replace(&mut ended, before.iter().filter(has_ended).count());
+        let is_repeated = run.preempt.load(Ordering::Relaxed) && ended == ended_before;
         run.preempt.store(run.steps % 3 == 1, Ordering::Relaxed);
         run.step();
         let grown = run.written.iter().zip(&before);

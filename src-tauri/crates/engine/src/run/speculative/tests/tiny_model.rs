@@ -45,7 +45,7 @@ fn answer(
     };
     let prompt = engine.prompt(&conversation).expect("a prompt");
     // A prompt that is cached up to its last token is read with other arithmetic than an uncached one.
-    engine.session().truncate(0);
+    engine.retain(|_| false);
     let params = GenerateParams {
         sampling: Sampling {
             temperature,
