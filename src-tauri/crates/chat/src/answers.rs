@@ -45,6 +45,9 @@ pub(crate) enum AnswerStart {
 struct ActiveAnswer {
     chat: ChatId,
     message: MessageId,
+    start: AnswerStart,
+    /// True once the model has reported something about it.
+    has_begun: bool,
     signals: Signals,
     buffer: AnswerBuffer,
     /// Final state of a cancelled answer.
@@ -73,17 +76,48 @@ impl AnswerQueue {
     }
 
     /// Begins an answer. Returns the flags that the model polls.
-    pub fn begin(&mut self, chat: ChatId, message: MessageId, buffer: AnswerBuffer) -> Signals {
+    pub fn begin(&mut self, answer: WaitingAnswer, buffer: AnswerBuffer) -> Signals {
+        let WaitingAnswer {
+            chat,
+            message,
+            start,
+        } = answer;
         let signals = Signals::default();
         self.active.push(ActiveAnswer {
             chat,
             message,
+            start,
+            has_begun: false,
             signals: signals.clone(),
             buffer,
             cancelled: MessageState::Stopped,
             unsaved: None,
         });
         signals
+    }
+
+    /// Notes that the model reads the prompt of an answer. Returns its chat; `None` if it has ended.
+    pub fn reading(&mut self, message: MessageId) -> Option<ChatId> {
+        let active = self.active.iter_mut().find(|it| it.message == message)?;
+        active.has_begun = true;
+        Some(active.chat)
+    }
+
+    /// Queues an answer again whose job the model has returned.
+    pub fn requeue(&mut self, message: MessageId) {
+        if let Some(at) = self.active.iter().position(|it| it.message == message) {
+            let ActiveAnswer {
+                chat,
+                message,
+                start,
+                ..
+            } = self.active.remove(at);
+            self.waiting.push_front(WaitingAnswer {
+                chat,
+                message,
+                start,
+            });
+        }
     }
 
     /// Adds a token to an answer in progress. Returns the event of a new stage.
@@ -96,6 +130,7 @@ impl AnswerQueue {
         kind: TokenKind,
     ) -> Option<ChatEvent> {
         let active = self.active.iter_mut().find(|it| it.message == message)?;
+        active.has_begun = true;
         let stage = active.buffer.token(at, id, text, kind)?;
         Some(ChatEvent::Stage {
             chat: active.chat,
@@ -136,32 +171,44 @@ impl AnswerQueue {
         }
     }
 
-    /// Cancels the answer of a chat. Returns those that were queued.
+    /// Cancels the answer of a chat. Returns those that have not begun.
     pub fn stop(&mut self, chat: ChatId) -> Vec<AnswerEnd> {
-        for active in self.active.iter().filter(|active| active.chat == chat) {
-            active.signals.cancel.store(true, Ordering::Relaxed);
-        }
-        self.drop_waiting(|waiting| waiting.chat == chat, MessageState::Stopped)
+        self.cancel(|of| of == chat, MessageState::Stopped)
     }
 
-    /// Interrupts all answers. Returns those that were queued.
+    /// Interrupts all answers. Returns those that have not begun.
     pub fn interrupt(&mut self) -> Vec<AnswerEnd> {
-        for active in &mut self.active {
-            active.cancelled = MessageState::Interrupted;
-            active.signals.cancel.store(true, Ordering::Relaxed);
-        }
-        self.drop_waiting(|_| true, MessageState::Interrupted)
+        self.cancel(|_| true, MessageState::Interrupted)
     }
 
-    fn drop_waiting(
+    /// Cancels the answers of these chats, which then have `state`. Returns those that have not begun: they end now, since
+    /// the model may be busy with the prompt of another one.
+    fn cancel(
         &mut self,
-        dropped: impl Fn(&WaitingAnswer) -> bool,
+        is_cancelled: impl Fn(ChatId) -> bool,
         state: MessageState,
     ) -> Vec<AnswerEnd> {
-        let (gone, stay): (VecDeque<_>, _) = self.waiting.drain(..).partition(dropped);
-        self.waiting = stay;
-        let end = |it: WaitingAnswer| AnswerEnd::unwritten(it.chat, it.message, state);
-        gone.into_iter().map(end).collect()
+        let mut ended = Vec::new();
+        self.active.retain_mut(|active| {
+            if !is_cancelled(active.chat) {
+                return true;
+            }
+            active.cancelled = state;
+            active.signals.cancel.store(true, Ordering::Relaxed);
+            if !active.has_begun {
+                ended.push((active.chat, active.message));
+            }
+            active.has_begun
+        });
+        self.waiting.retain(|waiting| {
+            let is_cancelled = is_cancelled(waiting.chat);
+            if is_cancelled {
+                ended.push((waiting.chat, waiting.message));
+            }
+            !is_cancelled
+        });
+        let end = |(chat, message)| AnswerEnd::unwritten(chat, message, state);
+        ended.into_iter().map(end).collect()
     }
 
     /// Ends an answer in progress, as the model reports it.
@@ -204,12 +251,6 @@ impl AnswerQueue {
             row.state = MessageState::Interrupted;
         }
         0
-    }
-
-    /// Returns the chat of an answer in progress.
-    pub fn chat_of(&self, message: MessageId) -> Option<ChatId> {
-        let active = self.active.iter().find(|it| it.message == message)?;
-        Some(active.chat)
     }
 
     /// Returns the messages that are in progress.
@@ -311,11 +352,12 @@ mod tests {
     }
 
     fn begin(answers: &mut AnswerQueue, chat: ChatId, message: MessageId) -> Signals {
-        answers.begin(
+        let answer = WaitingAnswer {
             chat,
             message,
-            AnswerBuffer::new(Progress::default(), "m", NOW),
-        )
+            start: AnswerStart::Asked,
+        };
+        answers.begin(answer, AnswerBuffer::new(Progress::default(), "m", NOW))
     }
 
     #[test]
@@ -323,6 +365,7 @@ mod tests {
         let mut answers = AnswerQueue::new(NOW);
         let writing = begin(&mut answers, ChatId(1), MessageId(10));
         let beside = begin(&mut answers, ChatId(3), MessageId(30));
+        assert_eq!(answers.reading(MessageId(10)), Some(ChatId(1)));
         for (chat, message) in [(2, 20), (1, 11)] {
             answers.queue(queued(chat, message));
         }
@@ -346,9 +389,37 @@ mod tests {
     }
 
     #[test]
+    fn an_answer_that_the_model_has_not_begun_ends_at_once() {
+        let mut answers = AnswerQueue::new(NOW);
+        let signals = begin(&mut answers, ChatId(1), MessageId(10));
+        let ends = answers.stop(ChatId(1));
+        let ends: Vec<_> = ends.iter().map(|end| (end.message, end.state)).collect();
+        assert_eq!(ends, [(MessageId(10), MessageState::Stopped)]);
+        assert!(signals.is_cancelled() && answers.is_empty());
+        // The model may report something nevertheless.
+        assert_eq!(answers.reading(MessageId(10)), None);
+        assert!(
+            answers
+                .end(MessageId(10), Err(Failure::other("late")), false)
+                .is_none()
+        );
+    }
+
+    #[test]
+    fn an_answer_whose_job_is_returned_is_the_next_one() {
+        let mut answers = AnswerQueue::new(NOW);
+        begin(&mut answers, ChatId(1), MessageId(10));
+        answers.queue(queued(2, 20));
+        answers.requeue(MessageId(10));
+        assert!(!answers.busy());
+        assert_eq!(answers.take_waiting(), [queued(1, 10), queued(2, 20)]);
+    }
+
+    #[test]
     fn a_panic_of_a_cancelled_answer_is_a_failure() {
         let mut answers = AnswerQueue::new(NOW);
         begin(&mut answers, ChatId(1), MessageId(10));
+        answers.reading(MessageId(10));
         assert!(answers.interrupt().is_empty());
         let end = answers.end(MessageId(10), Err(Failure::other("a panic")), true);
         let end = end.expect("the answer in progress");

@@ -91,7 +91,7 @@ impl ChatActor {
         let (request, progress) = turns.answer(chat, message, start)?;
         let model = &turns.info.fingerprint;
         let buffer = AnswerBuffer::new(progress, model, self.timing.journal_after);
-        let signals = self.answers.begin(chat, message, buffer);
+        let signals = self.answers.begin(*waiting, buffer);
         // The draft is older: it is sent or discarded by now.
         self.ahead.set_next(None);
         self.jobs.submit(Job::Answer {
@@ -141,8 +141,8 @@ impl ChatActor {
         }
     }
 
-    pub(super) fn reading(&self, message: MessageId, reading: Reading) {
-        let Some(chat) = self.answers.chat_of(message) else {
+    pub(super) fn reading(&mut self, message: MessageId, reading: Reading) {
+        let Some(chat) = self.answers.reading(message) else {
             return;
         };
         let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);

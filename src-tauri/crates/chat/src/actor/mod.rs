@@ -184,6 +184,7 @@ impl ChatActor {
                 }
                 self.ended(message, result, panicked);
             }
+            Report::Returned(message) => self.answers.requeue(message),
             Report::Titled { chat, title } => self.titled(chat, &title),
             Report::Panicked => self.reopen_model(),
         }
