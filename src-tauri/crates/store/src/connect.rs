@@ -44,6 +44,10 @@ fn connect_by(path: &Path, name: &Path, flags: OpenFlags) -> Result<Connection, 
     let db = Connection::open_with_flags(name, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
+    // Overwrites deleted content, and that of tables which an upgrade drops.
+    db.pragma_update(None, "secure_delete", true)?;
+    // Temporary results hold words of chats, too.
+    db.pragma_update(None, "temp_store", "MEMORY")?;
     Ok(db)
 }
 

@@ -71,6 +71,11 @@ pub fn fill_disk(store: &Store, pages: u32) -> Result<(), StoreError> {
     Ok(())
 }
 
+/// Opens a file, and upgrades it, on a disk that has room for `pages` pages.
+pub fn open_in_room(database: &Path, pages: u32) -> Result<(), StoreError> {
+    crate::open::file_in_room(database, Some(pages)).map(drop)
+}
+
 /// Adds a table of `bytes` bytes, which [`make_room`] drops.
 pub fn lay_ballast(database: &Path, bytes: u32) -> Result<(), StoreError> {
     let db = Connection::open(database)?;

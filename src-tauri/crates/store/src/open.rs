@@ -16,6 +16,14 @@ use crate::schema::APPLICATION_ID;
 use crate::{copies, integrity, migrate, preflight, table};
 
 pub(crate) fn file(path: &Path) -> Result<(Connection, Deadline), StoreError> {
+    file_in_room(path, None)
+}
+
+/// Opens a file, which may have at most `pages` pages.
+pub(crate) fn file_in_room(
+    path: &Path,
+    pages: Option<u32>,
+) -> Result<(Connection, Deadline), StoreError> {
     let folder = path.parent().unwrap_or(Path::new("."));
     private::folder(folder).map_err(|source| not_writable(folder, source))?;
     preflight::finish_restoring(path)?;
@@ -30,7 +38,7 @@ pub(crate) fn file(path: &Path) -> Result<(Connection, Deadline), StoreError> {
     }
     private::file(path).map_err(|source| not_writable(folder, source))?;
     let open = || {
-        let mut db = read(path)?;
+        let mut db = read(path, pages)?;
         let deadline = prepare(&mut db)?;
         Ok((db, deadline))
     };
@@ -47,7 +55,7 @@ pub(crate) fn memory() -> Result<(Connection, Deadline), StoreError> {
 }
 
 /// Opens a file. Nothing is written before it is known to be a Goldcrest database, undamaged, of a known version.
-fn read(path: &Path) -> Result<Connection, StoreError> {
+fn read(path: &Path, pages: Option<u32>) -> Result<Connection, StoreError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
     let mut db = connect(path, flags)?;
     // Checked before it is read: the files that SQLite then makes beside it would stay read-only.
@@ -57,6 +65,9 @@ fn read(path: &Path) -> Result<Connection, StoreError> {
         });
     }
     db.busy_timeout(BUSY)?;
+    if let Some(pages) = pages {
+        db.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(()))?;
+    }
     let steps = table::steps();
     let known = migrate::latest(&steps);
     let found = migrate::version(&db)?;
@@ -97,11 +108,7 @@ fn read(path: &Path) -> Result<Connection, StoreError> {
 fn prepare(db: &mut Connection) -> rusqlite::Result<Deadline> {
     db.pragma_update(None, "foreign_keys", true)?;
     db.pragma_update(None, "synchronous", "FULL")?;
-    // Overwrites deleted content.
-    db.pragma_update(None, "secure_delete", true)?;
     db.set_prepared_statement_cache_capacity(64);
-    // Temporary results hold words of chats, too.
-    db.pragma_update(None, "temp_store", "MEMORY")?;
     Deadline::install(db)
 }
 

@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rusqlite::Connection;
 use store::{
@@ -10,7 +11,7 @@ use store::{
     PresetId, PresetRow, Progress, QueuedMessage, Store, WindowRow,
 };
 
-use crate::{LONG, answer, chat, found, say};
+use crate::{FILE, LONG, answer, chat, child, folder, found, say};
 
 fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/store/fixtures")
@@ -250,27 +251,30 @@ fn a_file_of_every_version_opens_with_all_that_is_in_it() {
     }
 }
 
-/// The messages of version 6 move into the table of parts, of which a large file has many.
-#[test]
-fn a_hundred_thousand_messages_are_upgraded() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("goldcrest.db");
+/// Makes a file of version 6 with a number of messages, all in its first chat. The last of them has this id.
+fn large(path: &Path, messages: u32) -> i64 {
     let dump = fs::read_to_string(fixtures().join("version-6.sql")).unwrap();
-    let db = Connection::open(&path).unwrap();
+    let db = Connection::open(path).unwrap();
     db.execute_batch(&dump).unwrap();
     // Its triggers need the functions of the app, and go with its table.
-    db.execute_batch(
+    db.execute_batch(&format!(
         "DROP TRIGGER message_search_insert;
          DROP TRIGGER message_part_search_insert;
          INSERT INTO message (chat, parent, role, state, text, thinks, thinking, created_at)
-         WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 100000)
+         WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < {messages})
          SELECT (SELECT min(id) FROM chat), NULL, 'assistant', 'done', 'word ' || n, 1,
                 CASE n % 4 WHEN 0 THEN printf('%.500c', 'x') END, 1772700000 + n
-         FROM n",
-    )
+         FROM n"
+    ))
     .unwrap();
-    let last: i64 = db.last_insert_rowid();
-    drop(db);
+    db.last_insert_rowid()
+}
+
+/// The messages of version 6 move into the table of parts, of which a large file has many.
+#[test]
+fn a_hundred_thousand_messages_are_upgraded() {
+    let (_folder, path) = folder();
+    let last = large(&path, 100_000);
     let store = Store::open(&path).unwrap();
     let of = |id: i64| store.messages().get(MessageId(id)).unwrap().progress.parts;
     assert_eq!(
@@ -282,6 +286,88 @@ fn a_hundred_thousand_messages_are_upgraded() {
     assert!(new.0 > last);
     while store.search().index_older(LONG).unwrap() {}
     assert_eq!(found(&store, "99999"), [Some(MessageId(last - 1))]);
+}
+
+#[test]
+fn an_upgrade_without_room_on_the_disk_changes_nothing() {
+    let (_folder, path) = folder();
+    let last = large(&path, 3_000);
+    let pages = |path: &Path| {
+        let db = Connection::open(path).unwrap();
+        db.pragma_query_value(None, "page_count", |row| row.get::<_, u32>(0))
+            .unwrap()
+    };
+    let (before, old_schema) = (pages(&path), schema(&path));
+    for more in [0, 1, 20, 100] {
+        let opened = store::faults::open_in_room(&path, before + more);
+        let error = opened.unwrap_err();
+        assert!(
+            matches!(error, store::StoreError::DiskFull),
+            "{more}: {error:?}"
+        );
+        assert_eq!((version(&path), schema(&path)), (6, old_schema.clone()));
+    }
+    let copies = fs::read_dir(path.with_file_name("copies")).unwrap();
+    assert_eq!(copies.count(), 1);
+    let store = Store::open(&path).unwrap();
+    let message = store.messages().get(MessageId(last)).unwrap();
+    assert_eq!(message.progress.parts.text(), "word 3000");
+}
+
+/// Runs as the child: opens a file of version 6.
+#[test]
+#[ignore = "the child process of the test below"]
+fn upgrades_until_it_is_killed() {
+    if let Some(file) = std::env::var_os(FILE) {
+        drop(Store::open(Path::new(&file)));
+    }
+}
+
+#[test]
+fn an_upgrade_survives_kill_9_in_its_middle() {
+    let (_folder, path) = folder();
+    let last = large(&path, 30_000);
+    let wal = path.with_file_name("goldcrest.db-wal");
+    let mut child = child("upgrading::upgrades_until_it_is_killed", &path);
+    // The upgrade writes before its end what no longer fits in SQLite's memory.
+    while fs::metadata(&wal).map_or(0, |file| file.len()) < 1 << 20 {
+        std::thread::sleep(Duration::from_millis(1));
+        assert!(child.try_wait().unwrap().is_none(), "it ended too early");
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(version(&path), 6);
+    let store = Store::open(&path).unwrap();
+    let message = store.messages().get(MessageId(last)).unwrap();
+    assert_eq!(message.progress.parts.text(), "word 30000");
+    check_is_sound(&path);
+}
+
+#[test]
+fn nothing_of_a_purged_chat_stays_in_a_file_that_was_upgraded() {
+    let (_folder, path) = folder();
+    large(&path, 2_000);
+    let store = Store::open(&path).unwrap();
+    while store.search().index_older(LONG).unwrap() {}
+    let chat = store.chats().list().unwrap()[0].id;
+    store.chats().delete(chat, 1).unwrap();
+    while store.chats().purge(2, LONG).unwrap() {}
+    drop(store);
+    for file in [path.clone(), path.with_file_name("goldcrest.db-wal")] {
+        let bytes = fs::read(file).unwrap_or_default();
+        let holds = |text: &str| bytes.windows(text.len()).any(|at| at == text.as_bytes());
+        assert!(!holds("xxxxxxxxxxxxxxxx"), "a thought");
+        assert!(!holds("word 1999"), "a text");
+    }
+}
+
+/// Checks the whole file.
+fn check_is_sound(path: &Path) {
+    let db = Connection::open(path).unwrap();
+    let state: String = db
+        .query_row("PRAGMA integrity_check", [], |row| row.get(0))
+        .unwrap();
+    assert_eq!(state, "ok");
 }
 
 /// Indexes once, after its end, an answer that a crash left unfinished.
