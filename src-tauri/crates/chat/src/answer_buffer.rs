@@ -142,7 +142,10 @@ impl AnswerBuffer {
                 text.truncate(text.trim_end().len());
             }
         }
-        parts.retain(|kind| kind.is_text() || !kind.content().trim().is_empty());
+        parts.retain(|part| match part {
+            Part::Thinking { text } => !text.trim().is_empty(),
+            Part::Text { .. } | Part::ToolCall { .. } | Part::ToolResult { .. } => true,
+        });
         progress
     }
 

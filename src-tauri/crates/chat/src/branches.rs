@@ -63,7 +63,7 @@ pub(crate) fn add_version(
     at: i64,
 ) -> Result<(Added, Option<MessageId>), StoreError> {
     let first = store.messages().add(&NewMessage {
-        parts: Parts::of_text(text),
+        parts: of.progress.parts.with_text(text),
         role: of.role,
         thinks: answered.unwrap_or(of.thinks),
         ..user(of.chat, of.parent, at)

@@ -14,7 +14,7 @@ use crate::fit::Limits;
 use crate::model_host::ModelInfo;
 use crate::stores::Stores;
 use crate::summary::SummarySource;
-use crate::turn::{LastCut, TurnBuilder, asking_for, history_turn};
+use crate::turn::{LastCut, TurnBuilder, asking_for, history_turn, says};
 
 /// Receives `None` if messages are missing: all must then be counted again.
 pub(crate) type CountReply = Receiver<Result<Option<ContextUsage>, Failure>>;
@@ -182,15 +182,14 @@ fn counted_turn(
     info: &ModelInfo,
 ) -> Option<Turn> {
     let Some(buffer) = answers.buffer(row.id) else {
-        let says = row.progress.parts.has_text();
-        return says.then(|| history_turn(row, thinking, &info.fingerprint));
+        return says(row).then(|| history_turn(row, thinking, &info.fingerprint));
     };
     let progress = buffer.flushed(Instant::now());
     let row = MessageRow {
         progress,
         ..row.clone()
     };
-    let begun = buffer.tokens > 0 || row.progress.parts.has_text();
+    let begun = buffer.tokens > 0 || says(&row);
     begun.then(|| history_turn(&row, thinking, &info.fingerprint))
 }
 

@@ -264,8 +264,7 @@ fn apply(conversation: &Conversation, cut: Cut) -> Cow<'_, Conversation> {
             // The ids include the thinking.
             ids: None,
             thinking: None,
-            text: turn.text.clone(),
-            ..*turn
+            ..turn.clone()
         },
         _ => turn.clone(),
     });

@@ -190,10 +190,10 @@ impl<'a> TurnBuilder<'a> {
     }
 }
 
-/// Returns whether it contributes to the prompt. An answer without text does not: it failed, or was stopped before it
-/// began.
-fn says(row: &MessageRow) -> bool {
-    !said(row).is_empty()
+/// Returns whether it contributes to the prompt. An answer without text and calls does not: it failed, or was stopped
+/// before it began.
+pub(crate) fn says(row: &MessageRow) -> bool {
+    !said(row).is_empty() || row.role == Role::Assistant && !row.progress.parts.calls().is_empty()
 }
 
 /// Returns what a message contributes besides its thinking: the text, or the results of tools.
@@ -253,6 +253,10 @@ pub(crate) fn history_turn(row: &MessageRow, thinking: bool, model: &str) -> Tur
         role: row.role,
         text: said(row).into_owned(),
         thinking: thought.filter(|_| !stripped).map(Cow::into_owned),
+        calls: match row.role {
+            Role::Assistant => progress.parts.calls(),
+            Role::System | Role::User | Role::Tool => Vec::new(),
+        },
         ids: verbatim.then(|| progress.tokens.clone()),
         open: false,
     }
@@ -347,6 +351,11 @@ mod tests {
         let (settings, info) = (Settings::default(), info("a"));
         let turns = builder(&stores, &settings, &info);
         let (chat, asked) = add_answer(&stores.disk)?;
+        let call = Part::ToolCall {
+            id: "call-1".to_owned(),
+            name: "weigh".to_owned(),
+            arguments: "{}".to_owned(),
+        };
         let result = Part::ToolResult {
             id: "call-1".to_owned(),
             text: "6 g".to_owned(),
@@ -354,6 +363,7 @@ mod tests {
         let mut parent = Some(asked);
         for (role, parts) in [
             (Role::System, Parts::of_text("Be brief.")),
+            (Role::Assistant, Parts(vec![call.clone()])),
             (Role::Tool, Parts(vec![result])),
         ] {
             parent = Some(stores.disk.messages().add(&NewMessage {
@@ -371,7 +381,15 @@ mod tests {
         let said: Vec<_> = messages.map(|turn| (turn.role, &*turn.text)).collect();
         assert_eq!(
             said[1..],
-            [(Role::System, "Be brief."), (Role::Tool, "6 g")]
+            [
+                (Role::System, "Be brief."),
+                (Role::Assistant, ""),
+                (Role::Tool, "6 g")
+            ]
+        );
+        assert_eq!(
+            request.conversation.messages[2].calls,
+            Parts(vec![call]).calls()
         );
         Ok(())
     }

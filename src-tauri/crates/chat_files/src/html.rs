@@ -87,11 +87,7 @@ fn one(
         plain(&whole.chat.title)
     )?;
     for shown in branch(whole) {
-        if shown.message.role == Role::User {
-            question(out, &shown, options)?;
-        } else {
-            answer(out, &shown, options, answers, unfolded)?;
-        }
+        message(out, &shown, options, answers, unfolded)?;
     }
     writeln!(out, "</article>")
 }
@@ -116,16 +112,7 @@ fn plain(text: &str) -> String {
     escaped(&without_bidi_controls(text))
 }
 
-fn question(out: &mut dyn Write, shown: &Shown<'_>, options: &WriteOptions) -> io::Result<()> {
-    let text = plain(&shown.message.parts.text());
-    write!(
-        out,
-        "<section class=\"question\">\n<h2 class=\"unseen\">You</h2>\n<div class=\"bubble\" dir=\"auto\">{text}</div>\n"
-    )?;
-    foot(out, shown, options)
-}
-
-fn answer(
+fn message(
     out: &mut dyn Write,
     shown: &Shown<'_>,
     options: &WriteOptions,
@@ -133,10 +120,16 @@ fn answer(
     unfolded: &str,
 ) -> io::Result<()> {
     let message = shown.message;
+    let is_question = message.role == Role::User;
+    let kind = if is_question {
+        "question"
+    } else {
+        "answer-message"
+    };
+    let author = author(message.role);
     write!(
         out,
-        "<section class=\"answer-message\">\n<h2 class=\"unseen\">{}</h2>\n",
-        author(message.role)
+        "<section class=\"{kind}\">\n<h2 class=\"unseen\">{author}</h2>\n"
     )?;
     let folded = |title: &str, text: &str| {
         let (title, text) = (plain(title), plain(text));
@@ -144,10 +137,13 @@ fn answer(
             "<details class=\"thinking\"{unfolded}><summary>{title}</summary><div dir=\"auto\">{text}</div></details>\n"
         )
     };
-    for part in &message.parts.0 {
+    for (at, part) in message.parts.0.iter().enumerate() {
         let part = match part {
             Part::Thinking { .. } if !options.thinking => continue,
-            Part::Thinking { text } => folded(&thought(message), text.trim()),
+            Part::Thinking { text } => folded(&thought(message, at), text.trim()),
+            Part::Text { text } if is_question => {
+                format!("<div class=\"bubble\" dir=\"auto\">{}</div>\n", plain(text))
+            }
             Part::Text { text } => {
                 format!("<div class=\"answer\">\n{}</div>\n", answers.html(text))
             }
@@ -161,10 +157,6 @@ fn answer(
     if let Some(words) = ending(message) {
         writeln!(out, "<p class=\"note\">{}</p>", escaped(words))?;
     }
-    foot(out, shown, options)
-}
-
-fn foot(out: &mut dyn Write, shown: &Shown<'_>, options: &WriteOptions) -> io::Result<()> {
     let when = shown.when(&options.zone);
     write!(out, "<p class=\"when\">{when}</p>\n</section>\n")
 }

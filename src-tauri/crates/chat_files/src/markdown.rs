@@ -33,11 +33,11 @@ fn message(out: &mut dyn Write, shown: &Shown<'_>, options: &WriteOptions) -> io
     let message = shown.message;
     let when = shown.when(&options.zone);
     writeln!(out, "\n## {}\n\n*{when}*", author(message.role))?;
-    for part in &message.parts.0 {
+    for (at, part) in message.parts.0.iter().enumerate() {
         match part {
             Part::Thinking { text } if options.thinking => {
                 // A quotation ends with its marks, whatever it contains.
-                writeln!(out, "\n> **{}**\n>", thought(message))?;
+                writeln!(out, "\n> **{}**\n>", thought(message, at))?;
                 for line in contained(&without_bidi_controls(text.trim())).lines() {
                     writeln!(out, "{}", format!("> {line}").trim_end())?;
                 }

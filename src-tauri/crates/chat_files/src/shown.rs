@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use jiff::tz::TimeZone;
 use serde::Deserialize;
-use store::{MessageRecord, MessageState, Role, WholeChat};
+use store::{MessageRecord, MessageState, Part, Role, WholeChat};
 
 use crate::dates::{day, moment};
 
@@ -102,8 +102,13 @@ fn has_repeated(message: &MessageRecord) -> bool {
     end.is_some_and(|end| end.repeated)
 }
 
-/// "Thought for 12 s", in the words of the window.
-pub(crate) fn thought(message: &MessageRecord) -> String {
+/// "Thought for 12 s", in the words of the window. The time is that of all thinking, and stands on the first: `at` is the
+/// index of the part.
+pub(crate) fn thought(message: &MessageRecord, at: usize) -> String {
+    let is_thinking = |part: &Part| matches!(part, Part::Thinking { .. });
+    if message.parts.0.iter().position(is_thinking) != Some(at) {
+        return "Thought".to_owned();
+    }
     let seconds = (message.thinking_ms.unwrap_or(0) + 500) / 1000;
     match seconds {
         0 => "Thought briefly".to_owned(),
@@ -114,6 +119,8 @@ pub(crate) fn thought(message: &MessageRecord) -> String {
 
 #[cfg(test)]
 mod tests {
+    use store::Parts;
+
     use super::*;
 
     const ENDINGS: &str = include_str!("../../../../ui/src/state/endings.ts");
@@ -149,10 +156,13 @@ mod tests {
             let words = ending(&message).expect("it did not simply end");
             assert!(ENDINGS.contains(&format!("\"{words}\"")), "{words}");
         }
-        assert!(THINKING.contains(&format!("\"{}\"", thought(&message))));
+        let thinking = |text: &str| Part::Thinking { text: text.into() };
+        message.parts = Parts(vec![thinking("Hm."), thinking("So.")]);
+        assert!(THINKING.contains(&format!("\"{}\"", thought(&message, 0))));
         for (ms, time) in [(12_400, "12 s"), (61_000, "1 min 1 s")] {
             message.thinking_ms = Some(ms);
-            assert_eq!(thought(&message), format!("Thought for {time}"));
+            assert_eq!(thought(&message, 0), format!("Thought for {time}"));
+            assert_eq!(thought(&message, 1), "Thought");
         }
         assert!(THINKING.contains("`Thought for ${time}`"));
         let times = "`${seconds} s` : `${Math.floor(seconds / 60)} min ${seconds % 60} s`";

@@ -49,6 +49,8 @@ pub struct Turn {
     pub text: String,
     /// Thinking without its tags, if it belongs in the prompt.
     pub thinking: Option<String>,
+    /// Calls of tools behind the text.
+    pub calls: Vec<ToolCall>,
     /// Ids exactly as this model generated them, thinking included. They go into the prompt unchanged, so that the
     /// cache of the last answer is reused.
     pub ids: Option<Vec<u32>>,
@@ -64,10 +66,20 @@ impl Turn {
             role,
             text: text.into(),
             thinking: None,
+            calls: Vec::new(),
             ids: None,
             open: false,
         }
     }
+}
+
+/// A call of a tool in a prompt.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ToolCall {
+    /// Name of the tool.
+    pub name: String,
+    /// Its arguments, as the model wrote them.
+    pub arguments: String,
 }
 
 /// A conversation as the model sees it.

@@ -17,7 +17,7 @@ mod request;
 mod signals;
 
 pub use answer::{Event, Finished, Stats, StopReason, ThinkingCut};
-pub use conversation::{Conversation, Role, Turn};
+pub use conversation::{Conversation, Role, ToolCall, Turn};
 pub use device::{DeviceRequest, Opening, UnknownDevice};
 pub use frame::{Content, EncodedMessage, MessageFrame, PromptFrame};
 pub use parameters::{

@@ -4,6 +4,8 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
+use crate::conversation::ToolCall;
+
 /// A part of a message.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "specta", derive(specta::Type))]
@@ -111,6 +113,35 @@ impl Parts {
             Part::ToolResult { text, .. } => Some(&**text),
             _ => None,
         }))
+    }
+
+    /// Returns the calls of tools.
+    #[must_use]
+    pub fn calls(&self) -> Vec<ToolCall> {
+        let calls = self.0.iter().filter_map(|part| match part {
+            Part::ToolCall {
+                name, arguments, ..
+            } => Some(ToolCall {
+                name: name.clone(),
+                arguments: arguments.clone(),
+            }),
+            _ => None,
+        });
+        calls.collect()
+    }
+
+    /// Returns the calls and results with `text`, which stands where the first text was, else at the end.
+    #[must_use]
+    pub fn with_text(&self, text: &str) -> Parts {
+        let is_tool =
+            |part: &&Part| matches!(part, Part::ToolCall { .. } | Part::ToolResult { .. });
+        let first = self.0.iter().position(Part::is_text);
+        let (before, after) = self.0.split_at(first.unwrap_or(self.0.len()));
+        let kept = |parts: &[Part]| parts.iter().filter(is_tool).cloned().collect();
+        let (mut parts, after): (Vec<Part>, Vec<Part>) = (kept(before), kept(after));
+        parts.extend(Parts::of_text(text).0);
+        parts.extend(after);
+        Parts(parts)
     }
 
     /// Returns the bytes of all parts.

@@ -392,7 +392,13 @@ impl TerminalChat {
             return Ok(None);
         }
         let is_done = answer.state == MessageState::Done;
-        if is_done && answer.text().trim().is_empty() && answer.thinking().is_some() {
+        let is_thinking = |part: &Part| matches!(part, Part::Thinking { .. });
+        let mut written = answer
+            .parts
+            .0
+            .iter()
+            .filter(|part| !part.content().trim().is_empty());
+        if is_done && answer.thinking().is_some() && written.all(is_thinking) {
             note(
                 "The model ended after its thinking and wrote no answer. /regenerate tries again.",
             )?;

@@ -106,6 +106,28 @@ fn an_answer_that_waits_for_one_that_panics_gets_the_model_that_is_opened_again(
 }
 
 #[test]
+fn an_answer_whose_job_comes_after_a_panic_gets_the_model_that_is_opened_again() {
+    let mut bench = Bench::new();
+    let stuck = bench.script.stuck();
+    bench
+        .script
+        .answer([Step::Say("Six"), Step::Stuck, Step::Panic]);
+    let first = bench.chat.send(None, "How heavy?", true).unwrap();
+    bench.until_delta();
+    let second = bench.chat.send(None, "Still there?", true).unwrap();
+    drop(stuck);
+    let ended = [bench.until_ended(), bench.until_ended()];
+    let states = ended.map(|it| (it.id, it.state));
+    assert_eq!(
+        states,
+        [
+            (first.messages[1].id, MessageState::Failed),
+            (second.messages[1].id, MessageState::Done)
+        ]
+    );
+}
+
+#[test]
 fn a_panic_ends_all_answers_and_nothing_that_was_written_is_lost() {
     let mut bench = Bench::new();
     let (first, go) = bench.begin_first();

@@ -37,6 +37,7 @@ mod stopping;
 mod summaries;
 mod temporary;
 mod titling;
+mod tool_parts;
 mod undoing;
 mod unloading;
 mod unsaved;

@@ -11,6 +11,7 @@ use engine::{
     ModelRequest, Priority, Prompt, RequestId, Role, Sampling, Signals, StepOptions, TokenKind,
     Turn,
 };
+use inference::ToolCall;
 use jiff::civil::Date;
 
 use crate::families::folder;
@@ -252,6 +253,35 @@ fn a_stopped_answer_goes_on_where_it_was() {
         let shown = engine.tokenizer().decode(&prompt.ids);
         let before = engine.tokenizer().decode(&first.ids);
         assert_eq!(shown, format!("{before}Well, "), "{name}");
+    });
+}
+
+#[test]
+fn calls_are_written_as_models_of_the_format_do() {
+    each(|format, engine, thinking| {
+        let answer = |calls| Turn {
+            calls,
+            ..Turn::new(Role::Assistant, "I weigh it.")
+        };
+        let shown = |calls| {
+            let messages = vec![user("How heavy?"), answer(calls), user("And?")];
+            let prompt = engine.prompt(&conversation(messages, thinking));
+            engine.tokenizer().decode(&prompt.expect("a prompt").ids)
+        };
+        let call = ToolCall {
+            name: "weigh".to_owned(),
+            arguments: r#"{"bird": "wren"}"#.to_owned(),
+        };
+        let call_of =
+            |arguments: &str| format!(r#"{{"name": "weigh", "{arguments}": {{"bird": "wren"}}}}"#);
+        let written = match format.name {
+            "ChatML" => String::new(),
+            "Llama 3" => format!("\n{}", call_of("parameters")),
+            _ => format!("\n<tool_call>\n{}\n</tool_call>", call_of("arguments")),
+        };
+        let expected = format!("I weigh it.{written}");
+        let expected = shown(Vec::new()).replace("I weigh it.", &expected);
+        assert_eq!(shown(vec![call]), expected, "{}", format.name);
     });
 }
 

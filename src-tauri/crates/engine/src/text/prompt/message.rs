@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::slice;
 use std::sync::atomic::AtomicBool;
 
-use inference::{Content, EncodedMessage, PromptFrame, Role, TokenKind, Turn};
+use inference::{Content, EncodedMessage, PromptFrame, Role, TokenKind, ToolCall, Turn};
 use serde_json::Value;
 
 use super::format::PromptFormat;
@@ -88,15 +88,15 @@ impl PromptFormat {
                         thinking += ids.len() - before;
                     }
                 }
-                // The only special tokens of a message are the tags.
+                // The only special tokens of a message are the tags of its thinking and its calls.
                 Segment::Special(id) => {
                     ids.push(id);
-                    thinking += 1;
                     if Some(id) == open {
                         position.0 = TokenKind::Thinking;
                     } else if Some(id) == close {
                         position.0 = TokenKind::Answer;
                     }
+                    thinking += usize::from([open, close].contains(&Some(id)));
                 }
                 Segment::Placeholder(at) => {
                     let answer = answers.get(at).and_then(Option::as_deref);
@@ -187,6 +187,7 @@ impl PromptFormat {
             return written(&turn.text);
         }
         let text = written(turn.text.trim_start_matches('\n'));
+        let text = self.with_calls(text, &turn.calls);
         let thinking = turn.thinking.as_deref().map(|it| it.trim_matches('\n'));
         let thinking = thinking.filter(|_| self.shows_thinking(unit, turn));
         let Some(thinking) = thinking else {
@@ -203,6 +204,24 @@ impl PromptFormat {
             thinking if begins => format!("{open}\n{thinking}"),
             thinking => format!("{open}\n{thinking}\n{close}{after}{text}"),
         }
+    }
+}
+
+impl PromptFormat {
+    /// Returns the text of an answer with the calls behind it.
+    fn with_calls(&self, text: String, calls: &[ToolCall]) -> String {
+        let Some(format) = self.template.protocol().calls.as_ref() else {
+            return text;
+        };
+        let calls = calls.iter().map(|call| {
+            let name = Value::from(&*call.name);
+            let (key, arguments) = (format.arguments, &call.arguments);
+            let json = format!("{{\"name\": {name}, \"{key}\": {arguments}}}");
+            [format.before, &self.guard().content(&json), format.after].concat()
+        });
+        let text = Some(text).filter(|text| !text.is_empty());
+        let lines: Vec<_> = text.into_iter().chain(calls).collect();
+        lines.join("\n")
     }
 }
 

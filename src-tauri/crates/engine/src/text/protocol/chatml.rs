@@ -15,6 +15,7 @@ pub(super) static CHAT_ML: Protocol = Protocol {
     ends: &["<|im_end|>", "<|endoftext|>"],
     mark: "<|im_start|>",
     thinking: None,
+    calls: None,
     sampling: |parameters, _| {
         let usual = Sampling::default();
         Sampling {

@@ -18,6 +18,8 @@ pub struct Protocol {
     pub(super) mark: &'static str,
     /// Thinking before an answer, which the prompt can suppress; `None` if its models do not think.
     pub(crate) thinking: Option<Thinking>,
+    /// Calls of tools in answers; `None` if its models call none.
+    pub(crate) calls: Option<CallFormat>,
     /// Sampling for files that name none, by number of parameters, with thinking and without.
     pub(super) sampling: fn(parameters: u64, thinking: bool) -> Sampling,
 }
@@ -30,6 +32,24 @@ pub(crate) struct Thinking {
     /// Text between its end and the answer.
     pub after: &'static str,
 }
+
+/// Format of a call of a tool: a JSON object with the name and the arguments.
+#[derive(Debug)]
+pub(crate) struct CallFormat {
+    /// Text before it.
+    pub before: &'static str,
+    /// Text behind it.
+    pub after: &'static str,
+    /// Key of the arguments.
+    pub arguments: &'static str,
+}
+
+/// Calls within tags, of SmolLM3 and Qwen.
+pub(super) const TAGGED_CALLS: Option<CallFormat> = Some(CallFormat {
+    before: "<tool_call>\n",
+    after: "\n</tool_call>",
+    arguments: "arguments",
+});
 
 /// Tags before and after the thinking, in all formats. Models think in them whose format names none, too.
 pub(crate) const THINK_TAGS: [&str; 2] = ["<think>", "</think>"];

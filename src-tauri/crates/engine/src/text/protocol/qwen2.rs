@@ -2,7 +2,7 @@
 
 use inference::Sampling;
 
-use super::format::Protocol;
+use super::format::{Protocol, TAGGED_CALLS};
 
 pub(super) static QWEN_2: Protocol = Protocol {
     name: "Qwen 2.5",
@@ -11,6 +11,7 @@ pub(super) static QWEN_2: Protocol = Protocol {
     ends: &["<|im_end|>", "<|endoftext|>"],
     mark: "<|im_start|>",
     thinking: None,
+    calls: TAGGED_CALLS,
     sampling: |_, _| Sampling {
         temperature: 0.7,
         top_p: 0.8,

@@ -2,7 +2,7 @@
 
 use inference::Sampling;
 
-use super::format::{Protocol, Thinking};
+use super::format::{Protocol, TAGGED_CALLS, Thinking};
 
 /// The format of models with a thinking that can be switched off.
 pub(super) static QWEN_3: Protocol = Protocol {
@@ -15,6 +15,7 @@ pub(super) static QWEN_3: Protocol = Protocol {
         kept: false,
         after: "\n\n",
     }),
+    calls: TAGGED_CALLS,
     sampling: |_, thinking| {
         if thinking {
             Sampling {
@@ -37,6 +38,7 @@ pub(super) static QWEN_3_INSTRUCT: Protocol = Protocol {
     ends: &["<|im_end|>", "<|endoftext|>"],
     mark: "<|im_start|>",
     thinking: None,
+    calls: TAGGED_CALLS,
     sampling: |_, _| without_thinking(),
 };
 

@@ -2,7 +2,7 @@
 
 use inference::Sampling;
 
-use super::format::{Protocol, Thinking};
+use super::format::{Protocol, TAGGED_CALLS, Thinking};
 
 /// The format of SmolLM3.
 pub static SMOLLM3_CHAT: Protocol = Protocol {
@@ -15,5 +15,6 @@ pub static SMOLLM3_CHAT: Protocol = Protocol {
         kept: true,
         after: "\n",
     }),
+    calls: TAGGED_CALLS,
     sampling: |_, _| Sampling::default(),
 };
