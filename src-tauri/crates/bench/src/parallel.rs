@@ -192,3 +192,36 @@ fn seconds_per_event(times: &[Instant]) -> f64 {
         _ => f64::INFINITY,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use engine::LoadOptions;
+
+    use super::*;
+    use crate::synthetic;
+
+    #[test]
+    fn answers_at_once_and_a_prompt_beside_one_are_measured() {
+        let file = synthetic("tiny-q4_k_m", 7).expect("a small model");
+        let options = LoadOptions {
+            threads: Some(2),
+            ..LoadOptions::default()
+        };
+        let mut engine = Engine::load(&file, &options, &mut |_| {}).expect("it loads");
+        let params = BenchParams {
+            prompt: 300,
+            generate: 8,
+            depth: 4,
+            repeats: 1,
+            ..BenchParams::default()
+        };
+        let (reports, beside) = parallel(&mut engine, &params, &[1, 3]).expect("measured");
+        let answers: Vec<_> = reports.iter().map(|report| report.answers).collect();
+        assert_eq!((answers, beside.prompt), (vec![1, 3], 300));
+        let rates = reports.iter().map(|report| report.tok_s);
+        let beside = [beside.alone_tok_s, beside.beside_tok_s, beside.read_tok_s];
+        for rate in rates.chain(beside) {
+            assert!(rate.is_finite() && rate > 0.0, "{rate}");
+        }
+    }
+}

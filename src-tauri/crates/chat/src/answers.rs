@@ -103,19 +103,17 @@ impl AnswerQueue {
         Some(active.chat)
     }
 
-    /// Queues an answer again whose job the model has returned.
-    pub fn requeue(&mut self, message: MessageId) {
-        if let Some(at) = self.active.iter().position(|it| it.message == message) {
-            let ActiveAnswer {
-                chat,
-                message,
-                start,
-                ..
-            } = self.active.remove(at);
+    /// Queues the answers again that the model has not begun. Its reports about them are ignored.
+    pub fn withdraw(&mut self) {
+        let (begun, withdrawn): (Vec<_>, Vec<_>) =
+            self.active.drain(..).partition(|active| active.has_begun);
+        self.active = begun;
+        for active in withdrawn.into_iter().rev() {
+            active.signals.cancel.store(true, Ordering::Relaxed);
             self.waiting.push_front(WaitingAnswer {
-                chat,
-                message,
-                start,
+                chat: active.chat,
+                message: active.message,
+                start: active.start,
             });
         }
     }
@@ -406,13 +404,17 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_whose_job_is_returned_is_the_next_one() {
+    fn answers_that_have_not_begun_can_be_withdrawn() {
         let mut answers = AnswerQueue::new(NOW);
-        begin(&mut answers, ChatId(1), MessageId(10));
-        answers.queue(queued(2, 20));
-        answers.requeue(MessageId(10));
-        assert!(!answers.busy());
-        assert_eq!(answers.take_waiting(), [queued(1, 10), queued(2, 20)]);
+        let begun = begin(&mut answers, ChatId(1), MessageId(10));
+        answers.reading(MessageId(10));
+        let others = [2, 3].map(|id| begin(&mut answers, ChatId(id), MessageId(10 * id)));
+        answers.queue(queued(4, 40));
+        answers.withdraw();
+        assert!(!begun.is_cancelled() && others.iter().all(Signals::is_cancelled));
+        assert_eq!(answers.active().collect::<Vec<_>>(), [MessageId(10)]);
+        let waiting = [queued(2, 20), queued(3, 30), queued(4, 40)];
+        assert_eq!(answers.take_waiting(), waiting);
     }
 
     #[test]

@@ -109,8 +109,6 @@ pub(crate) enum Report {
         /// The model in its present state.
         open: Option<Box<ModelInfo>>,
     },
-    /// The job of an answer is returned, since the model was closed after a panic.
-    Returned(MessageId),
     /// Answer to [`Job::Title`].
     Titled {
         chat: ChatId,

@@ -41,8 +41,6 @@ pub(crate) struct ModelThread<'a> {
     titles: VecDeque<(ChatId, TurnRequest)>,
     /// True if the host may have caches to save.
     unsaved: bool,
-    /// True if a panic has closed the model: it will be opened again.
-    has_panicked: bool,
 }
 
 /// A request that the host runs.
@@ -79,7 +77,6 @@ impl<'a> ModelThread<'a> {
             ahead: None,
             titles: VecDeque::new(),
             unsaved: false,
-            has_panicked: false,
         }
     }
 
@@ -146,10 +143,6 @@ impl<'a> ModelThread<'a> {
                 request,
                 signals,
             } => {
-                if self.has_panicked {
-                    (self.report)(Report::Returned(message));
-                    return;
-                }
                 // The draft is older: it is sent or discarded by now.
                 self.drop_ahead();
                 if let Err((failure, panicked)) = self.answer(chat, message, &request, signals) {
@@ -183,7 +176,6 @@ impl<'a> ModelThread<'a> {
     fn open(&mut self, choice: &ModelChoice, options: &ModelOptions, asked: bool) {
         self.end();
         self.rate = ReadingRate::default();
-        self.has_panicked = false;
         let (host, report) = (&mut self.host, self.report);
         let open = || {
             if let Some(refusal) = host.refusal(choice).filter(|_| !asked) {
@@ -386,7 +378,6 @@ impl<'a> ModelThread<'a> {
             }
         }
         self.unsaved = false;
-        self.has_panicked = true;
         self.close();
     }
 

@@ -184,7 +184,6 @@ impl ChatActor {
                 }
                 self.ended(message, result, panicked);
             }
-            Report::Returned(message) => self.answers.requeue(message),
             Report::Titled { chat, title } => self.titled(chat, &title),
             Report::Panicked => self.reopen_model(),
         }
@@ -266,8 +265,8 @@ impl ChatActor {
         others.into_iter().flatten().fold(idle, Instant::min)
     }
 
-    /// Starts the next jobs. An opening precedes the queued answers: they are for the requested model. It waits for
-    /// those in progress.
+    /// Starts the next jobs. An opening precedes the answers that have not begun: they are for the requested model. It
+    /// waits for the others.
     fn next_jobs(&mut self) {
         if self.model.opening() {
             return;
@@ -277,7 +276,10 @@ impl ChatActor {
         }
         if !self.model.changes() {
             self.begin_answers();
-        } else if !self.answers.busy() {
+            return;
+        }
+        self.answers.withdraw();
+        if !self.answers.busy() {
             self.open_wanted();
         }
     }

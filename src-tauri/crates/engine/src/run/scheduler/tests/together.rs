@@ -132,3 +132,23 @@ fn a_prompt_is_read_beside_an_answer_that_goes_on() {
     assert_eq!(written[0].steps, steps);
     assert!(written[1].steps[0] < 60, "{:?}", written[1].steps);
 }
+
+#[test]
+fn a_long_prompt_that_is_read_beside_answers_leaves_these_as_they_are() {
+    let prompts = prompts();
+    let long = Prompt::of_ids((0..600).map(|at| at * 37 % 500).collect());
+    let params = params(1, 0.0, 60);
+    let alone = run_each_alone(&prompts[..3], &vec![params.clone(); 3]);
+    let requests = prompts[..3]
+        .iter()
+        .map(|prompt| (0, request(prompt, &params)));
+    let requests = requests.chain([(5, request(&long, &params))]);
+    let together = run(session(), 4096, requests.collect(), |_| {});
+    for (alone, together) in alone.iter().zip(&together) {
+        assert_eq!(alone.ids, together.ids);
+    }
+    // Its own tokens have the rounding of decoding (see the module).
+    assert_eq!(together[3].reason, Some(Ok(StopReason::MaxTokens)));
+    assert_eq!(together[3].ids.len(), 60);
+    assert!(together[3].stats.shared);
+}
