@@ -12,13 +12,15 @@ use store::{ChatId, MessageId, MessageRow, MessageState};
 use self::unsaved::{AnswerEnd, Unsaved};
 use crate::answer_buffer::AnswerBuffer;
 use crate::failure::Failure;
-use crate::job::GeneratedAnswer;
+use crate::job::{AnswerRun, GeneratedAnswer};
 use crate::stores::Stores;
 use crate::view::ChatEvent;
 
 pub(crate) struct AnswerQueue {
     waiting: VecDeque<WaitingAnswer>,
     active: Vec<ActiveAnswer>,
+    /// Number of the answer that was begun last.
+    last_run: u64,
     pub unsaved: Unsaved,
 }
 
@@ -44,7 +46,7 @@ pub(crate) enum AnswerStart {
 
 struct ActiveAnswer {
     chat: ChatId,
-    message: MessageId,
+    run: AnswerRun,
     start: AnswerStart,
     /// True once the model has reported something about it.
     has_begun: bool,
@@ -62,6 +64,7 @@ impl AnswerQueue {
         AnswerQueue {
             waiting: VecDeque::new(),
             active: Vec::new(),
+            last_run: 0,
             unsaved: Unsaved::new(retry_after),
         }
     }
@@ -75,17 +78,22 @@ impl AnswerQueue {
         std::mem::take(&mut self.waiting)
     }
 
-    /// Begins an answer. Returns the flags that the model polls.
-    pub fn begin(&mut self, answer: WaitingAnswer, buffer: AnswerBuffer) -> Signals {
+    /// Begins an answer. Returns its run, and the flags that the model polls.
+    pub fn begin(&mut self, answer: WaitingAnswer, buffer: AnswerBuffer) -> (AnswerRun, Signals) {
         let WaitingAnswer {
             chat,
             message,
             start,
         } = answer;
+        self.last_run += 1;
+        let run = AnswerRun {
+            message,
+            number: self.last_run,
+        };
         let signals = Signals::default();
         self.active.push(ActiveAnswer {
             chat,
-            message,
+            run,
             start,
             has_begun: false,
             signals: signals.clone(),
@@ -93,17 +101,17 @@ impl AnswerQueue {
             cancelled: MessageState::Stopped,
             unsaved: None,
         });
-        signals
+        (run, signals)
     }
 
     /// Notes that the model reads the prompt of an answer. Returns its chat; `None` if it has ended.
-    pub fn reading(&mut self, message: MessageId) -> Option<ChatId> {
-        let active = self.active.iter_mut().find(|it| it.message == message)?;
+    pub fn reading(&mut self, run: AnswerRun) -> Option<ChatId> {
+        let active = self.active_mut(run)?;
         active.has_begun = true;
         Some(active.chat)
     }
 
-    /// Queues the answers again that the model has not begun. Its reports about them are ignored.
+    /// Requeues the answers that the model has not begun. Its reports about them are ignored.
     pub fn withdraw(&mut self) {
         let (begun, withdrawn): (Vec<_>, Vec<_>) =
             self.active.drain(..).partition(|active| active.has_begun);
@@ -112,7 +120,7 @@ impl AnswerQueue {
             active.signals.cancel.store(true, Ordering::Relaxed);
             self.waiting.push_front(WaitingAnswer {
                 chat: active.chat,
-                message: active.message,
+                message: active.run.message,
                 start: active.start,
             });
         }
@@ -121,18 +129,18 @@ impl AnswerQueue {
     /// Adds a token to an answer in progress. Returns the event of a new stage.
     pub fn token(
         &mut self,
-        message: MessageId,
+        run: AnswerRun,
         at: Instant,
         id: u32,
         text: &str,
         kind: TokenKind,
     ) -> Option<ChatEvent> {
-        let active = self.active.iter_mut().find(|it| it.message == message)?;
+        let active = self.active_mut(run)?;
         active.has_begun = true;
         let stage = active.buffer.token(at, id, text, kind)?;
         Some(ChatEvent::Stage {
             chat: active.chat,
-            message,
+            message: run.message,
             stage,
         })
     }
@@ -157,9 +165,8 @@ impl AnswerQueue {
     }
 
     /// Returns the text of an answer that the window lacks at its end.
-    pub fn last_delta(&mut self, message: MessageId) -> Option<ChatEvent> {
-        let active = self.active.iter_mut().find(|it| it.message == message)?;
-        active.delta(Instant::now(), true)
+    pub fn last_delta(&mut self, run: AnswerRun) -> Option<ChatEvent> {
+        self.active_mut(run)?.delta(Instant::now(), true)
     }
 
     /// Ends the thinking of a chat's answer.
@@ -169,7 +176,7 @@ impl AnswerQueue {
         }
     }
 
-    /// Cancels the answer of a chat. Returns those that have not begun.
+    /// Cancels the answers of a chat. Returns those that have not begun.
     pub fn stop(&mut self, chat: ChatId) -> Vec<AnswerEnd> {
         self.cancel(|of| of == chat, MessageState::Stopped)
     }
@@ -194,7 +201,7 @@ impl AnswerQueue {
             active.cancelled = state;
             active.signals.cancel.store(true, Ordering::Relaxed);
             if !active.has_begun {
-                ended.push((active.chat, active.message));
+                ended.push((active.chat, active.run.message));
             }
             active.has_begun
         });
@@ -212,11 +219,11 @@ impl AnswerQueue {
     /// Ends an answer in progress, as the model reports it.
     pub fn end(
         &mut self,
-        message: MessageId,
+        run: AnswerRun,
         result: Result<GeneratedAnswer, Failure>,
         panicked: bool,
     ) -> Option<AnswerEnd> {
-        let at = self.active.iter().position(|it| it.message == message)?;
+        let at = self.active.iter().position(|it| it.run == run)?;
         let mut active = self.active.remove(at);
         let whole = matches!(&result, Ok(finish) if finish.reason == StopReason::EndOfTurn);
         let progress = active.buffer.finish(Instant::now(), whole);
@@ -229,7 +236,7 @@ impl AnswerQueue {
         };
         Some(AnswerEnd {
             chat: active.chat,
-            message: active.message,
+            message: run.message,
             progress: Some(progress),
             state,
             stats: finish.and_then(|finish| serde_json::to_value(finish.stats).ok()),
@@ -251,9 +258,13 @@ impl AnswerQueue {
         0
     }
 
-    /// Returns the messages that are in progress.
-    pub fn active(&self) -> impl Iterator<Item = MessageId> {
-        self.active.iter().map(|active| active.message)
+    /// Returns the answers that are in progress.
+    pub fn active(&self) -> impl Iterator<Item = AnswerRun> {
+        self.active.iter().map(|active| active.run)
+    }
+
+    fn active_mut(&mut self, run: AnswerRun) -> Option<&mut ActiveAnswer> {
+        self.active.iter_mut().find(|it| it.run == run)
     }
 
     /// Returns whether an answer is in progress.
@@ -282,13 +293,13 @@ impl AnswerQueue {
     }
 
     fn all(&self) -> impl Iterator<Item = (ChatId, MessageId)> {
-        let active = self.active.iter().map(|it| (it.chat, it.message));
+        let active = self.active.iter().map(|it| (it.chat, it.run.message));
         active.chain(self.waiting.iter().map(|it| (it.chat, it.message)))
     }
 
     /// Returns the buffer of a message that is in progress.
     pub fn buffer(&self, message: MessageId) -> Option<&AnswerBuffer> {
-        let active = self.active.iter().find(|it| it.message == message)?;
+        let active = self.active.iter().find(|it| it.run.message == message)?;
         Some(&active.buffer)
     }
 
@@ -301,8 +312,11 @@ impl AnswerQueue {
 impl ActiveAnswer {
     fn journal(&mut self, stores: &Stores, now: Instant) -> Option<Failure> {
         let progress = self.buffer.journal(now)?;
-        let messages = stores.messages_with(self.message);
-        let error = messages.journal(self.message, &progress).err()?;
+        let message = self.run.message;
+        let error = stores
+            .messages_with(message)
+            .journal(message, &progress)
+            .err()?;
         tracing::error!(%error, "answer stopped: it cannot be saved");
         self.signals.cancel.store(true, Ordering::Relaxed);
         Some(self.unsaved.get_or_insert(error.into()).clone())
@@ -313,7 +327,7 @@ impl ActiveAnswer {
         let delta = buffer.delta(now, end)?;
         Some(ChatEvent::Delta {
             chat: self.chat,
-            message: self.message,
+            message: self.run.message,
             seq: buffer.seq,
             parts: delta,
             tokens: buffer.tokens,
@@ -349,7 +363,7 @@ mod tests {
         }
     }
 
-    fn begin(answers: &mut AnswerQueue, chat: ChatId, message: MessageId) -> Signals {
+    fn begin(answers: &mut AnswerQueue, chat: ChatId, message: MessageId) -> (AnswerRun, Signals) {
         let answer = WaitingAnswer {
             chat,
             message,
@@ -361,9 +375,9 @@ mod tests {
     #[test]
     fn stopping_a_chat_ends_its_answers_alone() {
         let mut answers = AnswerQueue::new(NOW);
-        let writing = begin(&mut answers, ChatId(1), MessageId(10));
-        let beside = begin(&mut answers, ChatId(3), MessageId(30));
-        assert_eq!(answers.reading(MessageId(10)), Some(ChatId(1)));
+        let (first, writing) = begin(&mut answers, ChatId(1), MessageId(10));
+        let (second, beside) = begin(&mut answers, ChatId(3), MessageId(30));
+        assert_eq!(answers.reading(first), Some(ChatId(1)));
         for (chat, message) in [(2, 20), (1, 11)] {
             answers.queue(queued(chat, message));
         }
@@ -375,13 +389,13 @@ mod tests {
         assert_eq!(answers.of_chat(ChatId(2)), Some(MessageId(20)));
         // The one that is cancelled ends when the model says so.
         assert!(answers.busy());
-        let mut end = |message| {
-            let end = answers.end(message, Err(Failure::other("cancelled")), false);
+        let mut end = |run| {
+            let end = answers.end(run, Err(Failure::other("cancelled")), false);
             let end = end.expect("the answer in progress");
             (end.state, end.failure.is_some())
         };
-        assert_eq!(end(MessageId(10)), (MessageState::Stopped, false));
-        assert_eq!(end(MessageId(30)), (MessageState::Failed, true));
+        assert_eq!(end(first), (MessageState::Stopped, false));
+        assert_eq!(end(second), (MessageState::Failed, true));
         assert_eq!(answers.take_waiting(), [queued(2, 20)]);
         assert!(answers.is_empty());
     }
@@ -389,30 +403,29 @@ mod tests {
     #[test]
     fn an_answer_that_the_model_has_not_begun_ends_at_once() {
         let mut answers = AnswerQueue::new(NOW);
-        let signals = begin(&mut answers, ChatId(1), MessageId(10));
+        let (run, signals) = begin(&mut answers, ChatId(1), MessageId(10));
         let ends = answers.stop(ChatId(1));
         let ends: Vec<_> = ends.iter().map(|end| (end.message, end.state)).collect();
         assert_eq!(ends, [(MessageId(10), MessageState::Stopped)]);
         assert!(signals.is_cancelled() && answers.is_empty());
         // The model may report something nevertheless.
-        assert_eq!(answers.reading(MessageId(10)), None);
-        assert!(
-            answers
-                .end(MessageId(10), Err(Failure::other("late")), false)
-                .is_none()
-        );
+        let (again, _) = begin(&mut answers, ChatId(1), MessageId(10));
+        assert_eq!(answers.reading(run), None);
+        let late = answers.end(run, Err(Failure::other("late")), false);
+        assert!(late.is_none());
+        assert_eq!(answers.active().collect::<Vec<_>>(), [again]);
     }
 
     #[test]
     fn answers_that_have_not_begun_can_be_withdrawn() {
         let mut answers = AnswerQueue::new(NOW);
-        let begun = begin(&mut answers, ChatId(1), MessageId(10));
-        answers.reading(MessageId(10));
-        let others = [2, 3].map(|id| begin(&mut answers, ChatId(id), MessageId(10 * id)));
+        let (run, begun) = begin(&mut answers, ChatId(1), MessageId(10));
+        answers.reading(run);
+        let others = [2, 3].map(|id| begin(&mut answers, ChatId(id), MessageId(10 * id)).1);
         answers.queue(queued(4, 40));
         answers.withdraw();
         assert!(!begun.is_cancelled() && others.iter().all(Signals::is_cancelled));
-        assert_eq!(answers.active().collect::<Vec<_>>(), [MessageId(10)]);
+        assert_eq!(answers.active().collect::<Vec<_>>(), [run]);
         let waiting = [queued(2, 20), queued(3, 30), queued(4, 40)];
         assert_eq!(answers.take_waiting(), waiting);
     }
@@ -420,10 +433,10 @@ mod tests {
     #[test]
     fn a_panic_of_a_cancelled_answer_is_a_failure() {
         let mut answers = AnswerQueue::new(NOW);
-        begin(&mut answers, ChatId(1), MessageId(10));
-        answers.reading(MessageId(10));
+        let (run, _) = begin(&mut answers, ChatId(1), MessageId(10));
+        answers.reading(run);
         assert!(answers.interrupt().is_empty());
-        let end = answers.end(MessageId(10), Err(Failure::other("a panic")), true);
+        let end = answers.end(run, Err(Failure::other("a panic")), true);
         let end = end.expect("the answer in progress");
         assert_eq!(end.state, MessageState::Failed);
         assert_eq!(end.failure, Some(Failure::other("a panic")));
@@ -441,16 +454,14 @@ mod tests {
         };
         let nobody_writes = (String::new(), MessageState::Interrupted, 0);
         assert_eq!(shown(&answers)?, nobody_writes);
-        begin(&mut answers, chat, message);
+        let (run, _) = begin(&mut answers, chat, message);
         let at = Instant::now();
         assert!(
-            answers
-                .token(message, at, 1, "To", TokenKind::Answer)
-                .is_some(),
+            answers.token(run, at, 1, "To", TokenKind::Answer).is_some(),
             "a stage"
         );
         assert_eq!(answers.deltas().len(), 1, "the first token goes at once");
-        let token = answers.token(message, at, 2, "wers", TokenKind::Answer);
+        let token = answers.token(run, at, 2, "wers", TokenKind::Answer);
         assert!(token.is_none());
         assert!(answers.deltas().is_empty(), "the others are gathered");
         let is_written = ("To".to_owned(), MessageState::Writing, 1);

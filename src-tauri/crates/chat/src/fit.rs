@@ -80,7 +80,7 @@ impl TurnRequest {
     fn resumes(&self) -> bool {
         let begun = |turn: &Turn| {
             let thought = turn.thinking.as_ref().is_some_and(|text| !text.is_empty());
-            turn.open && (thought || !turn.text.is_empty())
+            turn.open && (thought || !turn.text.is_empty() || !turn.calls.is_empty())
         };
         self.conversation.messages.last().is_some_and(begun)
     }
@@ -247,8 +247,11 @@ fn least_tokens(conversation: &Conversation, limits: Limits) -> usize {
 }
 
 fn bytes(conversation: &Conversation) -> usize {
-    let bytes =
-        |message: &Turn| message.text.len() + message.thinking.as_ref().map_or(0, String::len);
+    let bytes = |message: &Turn| {
+        let calls = message.calls.iter().map(|call| call.arguments.len());
+        let thinking = message.thinking.as_ref().map_or(0, String::len);
+        message.text.len() + thinking + calls.sum::<usize>()
+    };
     let instructions = conversation.instructions.as_ref().map_or(0, String::len);
     instructions + conversation.messages.iter().map(bytes).sum::<usize>()
 }
@@ -260,12 +263,7 @@ fn apply(conversation: &Conversation, cut: Cut) -> Cow<'_, Conversation> {
     }
     let kept = conversation.messages.iter().enumerate().skip(cut.messages);
     let messages = kept.map(|(at, turn)| match &turn.thinking {
-        Some(_) if at < cut.thinking => Turn {
-            // The ids include the thinking.
-            ids: None,
-            thinking: None,
-            ..turn.clone()
-        },
+        Some(_) if at < cut.thinking => turn.without_thinking(),
         _ => turn.clone(),
     });
     Cow::Owned(Conversation {

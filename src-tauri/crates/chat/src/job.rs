@@ -14,6 +14,13 @@ use crate::model_host::{ModelChoice, ModelInfo, ModelOptions, PromptCounter};
 use crate::reading::Reading;
 use crate::view::AnswerStats;
 
+/// An answer that was begun. A message that is begun again has another one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct AnswerRun {
+    pub message: MessageId,
+    pub number: u64,
+}
+
 pub(crate) enum Job {
     Open {
         choice: ModelChoice,
@@ -23,7 +30,7 @@ pub(crate) enum Job {
     },
     Answer {
         chat: ChatId,
-        message: MessageId,
+        run: AnswerRun,
         request: TurnRequest,
         signals: Signals,
     },
@@ -82,7 +89,7 @@ impl JobQueue {
     }
 }
 
-/// Reports of the model thread. Those about an answer have the id of its message.
+/// Reports of the model thread.
 pub(crate) enum Report {
     Progress(Opening),
     /// The model was opened, or failed to open; `open` is the model that is open now.
@@ -91,10 +98,10 @@ pub(crate) enum Report {
         open: Option<Box<ModelInfo>>,
         counter: Option<Arc<dyn PromptCounter>>,
     },
-    Truncated(MessageId, Truncation),
-    Reading(MessageId, Reading),
+    Truncated(AnswerRun, Truncation),
+    Reading(AnswerRun, Reading),
     Token {
-        message: MessageId,
+        run: AnswerRun,
         id: u32,
         text: String,
         kind: TokenKind,
@@ -103,7 +110,7 @@ pub(crate) enum Report {
     },
     /// An answer has ended; with the failure of a panic if one ended it.
     Ended {
-        message: MessageId,
+        run: AnswerRun,
         result: Result<GeneratedAnswer, Failure>,
         panicked: bool,
         /// The model in its present state.

@@ -13,11 +13,11 @@ use inference::{
     Event, Finished, GenerateParams, ModelRequest, Priority, Prompt, RequestId, Signals,
     StopReason, TokenKind,
 };
-use store::{ChatId, MessageId};
+use store::ChatId;
 
 use crate::failure::{Failure, FailureCode};
 use crate::fit::{self, Limits, Truncation, TurnRequest};
-use crate::job::{GeneratedAnswer, Job, Report};
+use crate::job::{AnswerRun, GeneratedAnswer, Job, Report};
 use crate::model_host::{ModelChoice, ModelHost, ModelInfo, ModelOptions};
 use crate::panics::{catch_panic, log_panic, without_panic};
 use crate::reading::ReadingRate;
@@ -53,7 +53,7 @@ struct SubmittedRequest {
 /// Receiver of a request's events.
 enum RequestOutput {
     Answer {
-        message: MessageId,
+        run: AnswerRun,
         rate: ReadingRate,
     },
     /// A draft, which has no output.
@@ -139,17 +139,17 @@ impl<'a> ModelThread<'a> {
             }
             Job::Answer {
                 chat,
-                message,
+                run,
                 request,
                 signals,
             } => {
                 // The draft is older: it is sent or discarded by now.
                 self.drop_ahead();
-                if let Err((failure, panicked)) = self.answer(chat, message, &request, signals) {
+                if let Err((failure, panicked)) = self.answer(chat, run, &request, signals) {
+                    self.report_end(run, Err(failure.clone()), panicked);
                     if panicked {
                         self.fail(&failure);
                     }
-                    self.report_end(message, Err(failure), panicked);
                 }
             }
             Job::ReadAhead { chat, request } => {
@@ -199,15 +199,15 @@ impl<'a> ModelThread<'a> {
     fn answer(
         &mut self,
         chat: ChatId,
-        message: MessageId,
+        run: AnswerRun,
         request: &TurnRequest,
         signals: Signals,
     ) -> Result<(), (Failure, bool)> {
         let fitted = self.fit(request, &signals.cancel);
         let (prompt, truncation) = fitted?;
-        (self.report)(Report::Truncated(message, truncation));
+        (self.report)(Report::Truncated(run, truncation));
         let output = RequestOutput::Answer {
-            message,
+            run,
             rate: self.rate.restarted(),
         };
         self.submit(chat, prompt, &request.params, signals, output)
@@ -333,12 +333,12 @@ impl<'a> ModelThread<'a> {
     fn finish(&mut self, request: SubmittedRequest, result: Result<Finished, Failure>) {
         self.unsaved = true;
         match (request.output, result) {
-            (RequestOutput::Answer { message, .. }, result) => {
+            (RequestOutput::Answer { run, .. }, result) => {
                 let result = result.map(|finished| GeneratedAnswer {
                     reason: finished.reason,
                     stats: AnswerStats::new(finished.stats, self.host.info()),
                 });
-                self.report_end(message, result, false);
+                self.report_end(run, result, false);
             }
             (RequestOutput::Title(title), Ok(finished))
                 if finished.reason != StopReason::Cancelled =>
@@ -353,30 +353,25 @@ impl<'a> ModelThread<'a> {
         }
     }
 
-    fn report_end(
-        &self,
-        message: MessageId,
-        result: Result<GeneratedAnswer, Failure>,
-        panicked: bool,
-    ) {
+    fn report_end(&self, run: AnswerRun, result: Result<GeneratedAnswer, Failure>, panicked: bool) {
         let open = self.host.info().filter(|_| !panicked);
         (self.report)(Report::Ended {
-            message,
+            run,
             result,
             panicked,
             open: open.map(named).map(Box::new),
         });
     }
 
-    /// Ends all answers and closes the model after a panic: a later answer must not use a cache of other tokens.
+    /// Ends all answers and closes the model after a panic: a later answer must not use a cache of other tokens. Those that
+    /// the actor begins before it knows of the panic are withdrawn then.
     fn fail(&mut self, failure: &Failure) {
-        // First: the actor begins no other answer before the model is open again.
-        (self.report)(Report::Panicked);
         for (_, request) in std::mem::take(&mut self.requests) {
-            if let RequestOutput::Answer { message, .. } = request.output {
-                self.report_end(message, Err(failure.clone()), true);
+            if let RequestOutput::Answer { run, .. } = request.output {
+                self.report_end(run, Err(failure.clone()), true);
             }
         }
+        (self.report)(Report::Panicked);
         self.unsaved = false;
         self.close();
     }
@@ -438,7 +433,7 @@ impl SubmittedRequest {
         let at = Instant::now();
         match (&mut self.output, event) {
             (
-                RequestOutput::Answer { message, rate },
+                RequestOutput::Answer { run, rate },
                 Event::Prefill {
                     done,
                     total,
@@ -447,11 +442,11 @@ impl SubmittedRequest {
             ) => {
                 let reading = rate.progress(at, done, total, cached);
                 *last_rate = *rate;
-                report(Report::Reading(*message, reading));
+                report(Report::Reading(*run, reading));
             }
-            (RequestOutput::Answer { message, .. }, Event::Token { id, piece, kind }) => {
+            (RequestOutput::Answer { run, .. }, Event::Token { id, piece, kind }) => {
                 report(Report::Token {
-                    message: *message,
+                    run: *run,
                     id,
                     text: piece.to_owned(),
                     kind,

@@ -49,7 +49,7 @@ pub struct Turn {
     pub text: String,
     /// Thinking without its tags, if it belongs in the prompt.
     pub thinking: Option<String>,
-    /// Calls of tools behind the text.
+    /// Calls of tools, in order.
     pub calls: Vec<ToolCall>,
     /// Ids exactly as this model generated them, thinking included. They go into the prompt unchanged, so that the
     /// cache of the last answer is reused.
@@ -71,11 +71,23 @@ impl Turn {
             open: false,
         }
     }
+
+    /// Returns it without its thinking, and without the ids, which include that.
+    #[must_use]
+    pub fn without_thinking(&self) -> Turn {
+        Turn {
+            ids: None,
+            thinking: None,
+            ..self.clone()
+        }
+    }
 }
 
 /// A call of a tool in a prompt.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ToolCall {
+    /// Bytes of the text that stand before it.
+    pub at: usize,
     /// Name of the tool.
     pub name: String,
     /// Its arguments, as the model wrote them.

@@ -115,19 +115,25 @@ impl Parts {
         }))
     }
 
-    /// Returns the calls of tools.
+    /// Returns the calls of tools, with their places in [`Parts::text`].
     #[must_use]
     pub fn calls(&self) -> Vec<ToolCall> {
-        let calls = self.0.iter().filter_map(|part| match part {
-            Part::ToolCall {
+        let mut calls = Vec::new();
+        for (index, part) in self.0.iter().enumerate() {
+            if let Part::ToolCall {
                 name, arguments, ..
-            } => Some(ToolCall {
-                name: name.clone(),
-                arguments: arguments.clone(),
-            }),
-            _ => None,
-        });
-        calls.collect()
+            } = part
+            {
+                let before = self.0[..index].iter().filter(|part| part.is_text());
+                let texts = before.map(Part::content);
+                calls.push(ToolCall {
+                    at: joined(texts).map_or(0, |text| text.len()),
+                    name: name.clone(),
+                    arguments: arguments.clone(),
+                });
+            }
+        }
+        calls
     }
 
     /// Returns the calls and results with `text`, which stands where the first text was, else at the end.

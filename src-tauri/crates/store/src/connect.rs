@@ -23,7 +23,9 @@ pub(crate) fn connect_immutable(path: &Path) -> Result<Connection, StoreError> {
 /// Opens a new database in memory.
 #[expect(clippy::disallowed_methods, reason = "the one door")]
 pub(crate) fn in_memory() -> rusqlite::Result<Connection> {
-    Connection::open_in_memory()
+    let db = Connection::open_in_memory()?;
+    leave_no_traces(&db)?;
+    Ok(db)
 }
 
 #[expect(clippy::disallowed_methods, reason = "the one door")]
@@ -44,11 +46,14 @@ fn connect_by(path: &Path, name: &Path, flags: OpenFlags) -> Result<Connection, 
     let db = Connection::open_with_flags(name, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
-    // Overwrites deleted content, and that of tables which an upgrade drops.
-    db.pragma_update(None, "secure_delete", true)?;
-    // Temporary results hold words of chats, too.
-    db.pragma_update(None, "temp_store", "MEMORY")?;
+    leave_no_traces(&db)?;
     Ok(db)
+}
+
+/// Has deleted content overwritten, also that of tables which an upgrade drops, and temporary results kept in memory.
+fn leave_no_traces(db: &Connection) -> rusqlite::Result<()> {
+    db.pragma_update(None, "secure_delete", true)?;
+    db.pragma_update(None, "temp_store", "MEMORY")
 }
 
 /// Returns the URI by which SQLite opens a file without locks and WAL.

@@ -196,7 +196,11 @@ mod tests {
             (number("foreign_keys")?, number("busy_timeout")?),
             (1, 5000)
         );
-        assert_eq!(number("secure_delete")?, 1);
+        let (temporary, _) = memory()?;
+        for db in [&db, &temporary] {
+            let number = |name| db.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+            assert_eq!((number("secure_delete")?, number("temp_store")?), (1, 2));
+        }
         Ok(())
     }
 }

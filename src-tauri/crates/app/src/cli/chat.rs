@@ -392,13 +392,12 @@ impl TerminalChat {
             return Ok(None);
         }
         let is_done = answer.state == MessageState::Done;
-        let is_thinking = |part: &Part| matches!(part, Part::Thinking { .. });
-        let mut written = answer
-            .parts
-            .0
-            .iter()
-            .filter(|part| !part.content().trim().is_empty());
-        if is_done && answer.thinking().is_some() && written.all(is_thinking) {
+        let says = |part: &Part| match part {
+            Part::Text { text } => !text.trim().is_empty(),
+            Part::Thinking { .. } => false,
+            Part::ToolCall { .. } | Part::ToolResult { .. } => true,
+        };
+        if is_done && answer.thinking().is_some() && !answer.parts.0.iter().any(says) {
             note(
                 "The model ended after its thinking and wrote no answer. /regenerate tries again.",
             )?;

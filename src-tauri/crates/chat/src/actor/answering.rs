@@ -12,7 +12,7 @@ use crate::answers::unsaved::AnswerEnd;
 use crate::answers::{AnswerStart, WaitingAnswer};
 use crate::failure::{Failure, FailureCode};
 use crate::fit::Truncation;
-use crate::job::{GeneratedAnswer, Job};
+use crate::job::{AnswerRun, GeneratedAnswer, Job};
 use crate::reading::Reading;
 use crate::view::{ChatEvent, ChatView, Message, Stage};
 use crate::{showing, titling};
@@ -91,12 +91,12 @@ impl ChatActor {
         let (request, progress) = turns.answer(chat, message, start)?;
         let model = &turns.info.fingerprint;
         let buffer = AnswerBuffer::new(progress, model, self.timing.journal_after);
-        let signals = self.answers.begin(*waiting, buffer);
+        let (run, signals) = self.answers.begin(*waiting, buffer);
         // The draft is older: it is sent or discarded by now.
         self.ahead.set_next(None);
         self.jobs.submit(Job::Answer {
             chat,
-            message,
+            run,
             request,
             signals,
         });
@@ -131,25 +131,28 @@ impl ChatActor {
         )
     }
 
-    pub(super) fn truncated(&self, message: MessageId, truncation: Truncation) {
+    pub(super) fn truncated(&self, run: AnswerRun, truncation: Truncation) {
+        if !self.answers.active().any(|it| it == run) {
+            return;
+        }
         if truncation != Truncation(OmittedRow::default()) {
             tracing::info!(?truncation, "conversation truncated to fit the context");
         }
-        let messages = self.stores.messages_with(message);
-        if let Err(error) = messages.omit(message, &truncation.0) {
+        let messages = self.stores.messages_with(run.message);
+        if let Err(error) = messages.omit(run.message, &truncation.0) {
             tracing::warn!(%error, "truncation not saved");
         }
     }
 
-    pub(super) fn reading(&mut self, message: MessageId, reading: Reading) {
-        let Some(chat) = self.answers.reading(message) else {
+    pub(super) fn reading(&mut self, run: AnswerRun, reading: Reading) {
+        let Some(chat) = self.answers.reading(run) else {
             return;
         };
         let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
         let seconds = |left: Duration| u32::try_from(left.as_secs()).unwrap_or(u32::MAX);
         self.emit(ChatEvent::Stage {
             chat,
-            message,
+            message: run.message,
             stage: Stage::Reading {
                 done: count(reading.done),
                 total: count(reading.total),
@@ -161,13 +164,13 @@ impl ChatActor {
 
     pub(super) fn token(
         &mut self,
-        message: MessageId,
+        run: AnswerRun,
         at: Instant,
         id: u32,
         text: &str,
         kind: TokenKind,
     ) {
-        if let Some(event) = self.answers.token(message, at, id, text, kind) {
+        if let Some(event) = self.answers.token(run, at, id, text, kind) {
             self.emit(event);
         }
     }
@@ -185,22 +188,22 @@ impl ChatActor {
 
     pub(super) fn ended(
         &mut self,
-        message: MessageId,
+        run: AnswerRun,
         result: Result<GeneratedAnswer, Failure>,
         panicked: bool,
     ) {
         // The window gets the rest, and saving the end writes the row.
-        if let Some(event) = self.answers.last_delta(message) {
+        if let Some(event) = self.answers.last_delta(run) {
             self.emit(event);
         }
         self.model.touch();
-        let Some(end) = self.answers.end(message, result, panicked) else {
+        let Some(end) = self.answers.end(run, result, panicked) else {
             return;
         };
         let (chat, state) = (end.chat, end.state);
         self.settle(end);
         if state == MessageState::Done {
-            self.ask_for_title(chat, message);
+            self.ask_for_title(chat, run.message);
         }
     }
 
@@ -241,9 +244,9 @@ impl ChatActor {
     /// Saves the answers of a model that does not stop.
     pub(super) fn abandon_answers(&mut self) {
         let stuck: Vec<_> = self.answers.active().collect();
-        for message in stuck {
+        for run in stuck {
             let failure = Failure::new(FailureCode::Other, "The model did not stop.");
-            self.ended(message, Err(failure), false);
+            self.ended(run, Err(failure), false);
         }
     }
 

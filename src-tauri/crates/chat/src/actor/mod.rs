@@ -164,17 +164,17 @@ impl ChatActor {
                 self.model.opened(result, open, counter, &self.stores.disk);
                 self.emit_model();
             }
-            Report::Truncated(message, truncation) => self.truncated(message, truncation),
-            Report::Reading(message, reading) => self.reading(message, reading),
+            Report::Truncated(run, truncation) => self.truncated(run, truncation),
+            Report::Reading(run, reading) => self.reading(run, reading),
             Report::Token {
-                message,
+                run,
                 id,
                 text,
                 kind,
                 at,
-            } => self.token(message, at, id, &text, kind),
+            } => self.token(run, at, id, &text, kind),
             Report::Ended {
-                message,
+                run,
                 result,
                 panicked,
                 open,
@@ -182,7 +182,7 @@ impl ChatActor {
                 if self.model.moved(open.map(|info| *info)) {
                     self.emit_model();
                 }
-                self.ended(message, result, panicked);
+                self.ended(run, result, panicked);
             }
             Report::Titled { chat, title } => self.titled(chat, &title),
             Report::Panicked => self.reopen_model(),
@@ -265,8 +265,8 @@ impl ChatActor {
         others.into_iter().flatten().fold(idle, Instant::min)
     }
 
-    /// Starts the next jobs. An opening precedes the answers that have not begun: they are for the requested model. It
-    /// waits for the others.
+    /// Starts the next jobs. An opening precedes the answers that have not begun: they are for the requested model.
+    /// Those that have begun come first.
     fn next_jobs(&mut self) {
         if self.model.opening() {
             return;

@@ -29,8 +29,8 @@ struct BranchMessage {
 struct CountedTurn {
     role: Role,
     encoded: Arc<EncodedMessage>,
-    /// Text without the thinking, if it has some.
-    text: Option<String>,
+    /// The message without its thinking, if it has some.
+    unthinking: Option<Turn>,
     without_thinking: OnceCell<Arc<EncodedMessage>>,
 }
 
@@ -65,7 +65,7 @@ impl Branch {
             let turn = turn.as_ref().map(|turn| CountedTurn {
                 role: turn.role,
                 encoded: counter.message(&frame, turn),
-                text: turn.thinking.is_some().then(|| turn.text.clone()),
+                unthinking: turn.thinking.is_some().then(|| turn.without_thinking()),
                 without_thinking: OnceCell::new(),
             });
             self.messages.push(BranchMessage { id: *id, turn });
@@ -90,7 +90,7 @@ impl Branch {
     pub fn turns(&self) -> impl Iterator<Item = CutTurn> {
         self.counted().map(|turn| CutTurn {
             role: turn.role,
-            thinks: turn.text.is_some(),
+            thinks: turn.unthinking.is_some(),
         })
     }
 
@@ -124,7 +124,7 @@ impl Branch {
     ) -> impl Iterator<Item = &'a EncodedMessage> {
         let turns = self.counted().enumerate().skip(cut.messages);
         turns.filter_map(move |(at, turn)| {
-            let thinks = at >= cut.thinking || turn.text.is_none();
+            let thinks = at >= cut.thinking || turn.unthinking.is_none();
             Some(if thinks {
                 &*turn.encoded
             } else {
@@ -134,7 +134,7 @@ impl Branch {
     }
 
     pub fn omitted(&self, cut: Cut) -> Omitted {
-        let thought = |turn: &&CountedTurn| turn.text.is_some();
+        let thought = |turn: &&CountedTurn| turn.unthinking.is_some();
         let kept = self.counted().take(cut.thinking).skip(cut.messages);
         let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
         Omitted {
@@ -146,10 +146,10 @@ impl Branch {
 
 impl CountedTurn {
     fn without_thinking(&self, frame: &PromptFrame, request: &CountRequest) -> &EncodedMessage {
-        self.without_thinking.get_or_init(|| {
-            let text = self.text.clone().unwrap_or_default();
-            let turn = Turn::new(self.role, text);
-            request.counter.message(frame, &turn)
-        })
+        self.without_thinking
+            .get_or_init(|| match &self.unthinking {
+                Some(turn) => request.counter.message(frame, turn),
+                None => Arc::clone(&self.encoded),
+            })
     }
 }

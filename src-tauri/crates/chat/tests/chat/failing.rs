@@ -150,6 +150,18 @@ fn a_panic_ends_all_answers_and_nothing_that_was_written_is_lost() {
 }
 
 #[test]
+fn a_prompt_over_which_the_encoder_panics_fails_once() {
+    let mut bench = Bench::new();
+    bench.script.panic_at_prompts();
+    bench.chat.send(None, "How heavy?", true).unwrap();
+    let answer = bench.until_ended();
+    assert_eq!(answer.state, MessageState::Failed);
+    assert!(answer.error.unwrap().message.contains("the encoder broke"));
+    bench.until_ready();
+    assert_eq!(bench.script.opens().len(), 2);
+}
+
+#[test]
 fn a_panic_while_a_model_is_opened_is_a_failure_too() {
     let mut bench = Bench::new();
     bench.script.panic_at_open();

@@ -97,6 +97,7 @@ struct Inner {
     crashed: Vec<ModelChoice>,
     slow_open: Option<Receiver<()>>,
     open_panics: bool,
+    prompt_panics: bool,
     go: Option<Go>,
     context: usize,
     name: Option<String>,
@@ -139,6 +140,10 @@ impl Script {
         let (go, wait) = channel();
         self.0.lock().unwrap().slow_open = Some(wait);
         go
+    }
+    /// Makes the encoding of every prompt panic.
+    pub fn panic_at_prompts(&self) {
+        self.0.lock().unwrap().prompt_panics = true;
     }
     pub fn panic_at_open(&self) {
         self.0.lock().unwrap().open_panics = true;
@@ -422,6 +427,8 @@ impl ModelHost for Scripted {
         conversation: &Conversation,
         cancel: &AtomicBool,
     ) -> Result<Prompt, Failure> {
+        let panics = self.script.0.lock().unwrap().prompt_panics;
+        assert!(!panics, "the encoder broke");
         let (index, slow) = {
             let mut inner = self.script.0.lock().unwrap();
             inner.prompted.push(conversation.clone());

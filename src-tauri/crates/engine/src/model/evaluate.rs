@@ -131,8 +131,8 @@ pub trait DeviceSampler {
     /// # Errors
     /// Returns the device's error.
     fn configure(&mut self, sampling: &Sampling, suppressed: &[u32]) -> Result<bool, DeviceError>;
-    /// Submits a pass over `id` to the sequence of `cache`, else over the token that the previous pass samples; the uniform draw `u` in 0..1
-    /// selects the next token.
+    /// Submits a pass over `id`, or without one over the token that the previous pass samples, to the sequence of `cache`.
+    /// The uniform draw `u` in 0..1 selects the next token.
     ///
     /// # Errors
     /// Returns the device's error.

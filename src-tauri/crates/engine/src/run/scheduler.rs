@@ -24,7 +24,7 @@ use crate::model::kv_cache::KvCache;
 use crate::run::answer::AnswerWriter;
 use crate::run::error::GenerateError;
 use crate::run::kv_blocks::KvBlocks;
-use crate::run::sequence::SequenceSlot;
+use crate::run::sequence::{Sequence, SequenceSlot};
 use crate::run::session::Session;
 use crate::text::tokenizer::Tokenizer;
 
@@ -192,7 +192,7 @@ impl Scheduler {
     /// Gives sequences to answers that wait: first to those that had one and ran out of memory.
     fn admit(&mut self) {
         if std::mem::take(&mut self.may_resume) || self.active.is_empty() {
-            self.resume();
+            while self.resume() {}
         }
         while self.paused.is_empty()
             && self.active.len() < MAX_ACTIVE
@@ -208,16 +208,29 @@ impl Scheduler {
         }
     }
 
-    /// Resumes the request that was paused last if it has room.
-    fn resume(&mut self) {
+    /// Resumes the request that was paused last if there is room for it. Returns true if it did.
+    fn resume(&mut self) -> bool {
         let Some(next) = self.paused.front() else {
-            return;
+            return false;
         };
         let ids = next.answer.tokens().to_vec();
         let tokens = self.expected(&next.request).max(ids.len());
-        if self.has_room_beside(&ids, tokens) {
-            self.active.extend(self.paused.pop_front());
+        if !self.has_room_beside(&ids, tokens) {
+            return false;
         }
+        if let Some(mut next) = self.paused.pop_front() {
+            next.sequence = self.take(&ids, next.request.conversation);
+            self.active.push(next);
+        }
+        true
+    }
+
+    /// Takes a sequence with tokens of `ids` that are in memory, but not the last one: that is evaluated for its logits.
+    fn take(&mut self, ids: &[u32], conversation: u64) -> Sequence {
+        let active = self.active.iter_mut().map(|it| &mut it.sequence);
+        let mut sequence = self.session.take(ids, conversation, active);
+        sequence.truncate(ids.len() - 1);
+        sequence
     }
 
     /// Tokens that a request is expected to have in the end.
@@ -274,11 +287,7 @@ impl Scheduler {
 
     /// Begins a request with the tokens of its prompt that are in memory.
     fn activate(&mut self, request: ModelRequest) {
-        let active = self.active.iter_mut().map(|it| &mut it.sequence);
-        let ids = &request.prompt.ids;
-        let mut sequence = self.session.take(ids, request.conversation, active);
-        // The last token is always evaluated, for its logits.
-        sequence.truncate(ids.len() - 1);
+        let sequence = self.take(&request.prompt.ids, request.conversation);
         let speculates = request.params.lookup && self.session.batch_limit() > 1;
         let answer = AnswerWriter::new(&self.tokenizer, self.context, &request);
         let active = ActiveRequest::new(request, answer, sequence, speculates);
@@ -430,8 +439,8 @@ impl Scheduler {
             (Err(error), [(at, ..)]) if is_shared => {
                 let sequences = self.active.iter_mut().map(|it| &mut it.sequence);
                 let failed = self.session.fail_over(error, sequences);
-                self.active.iter_mut().for_each(ActiveRequest::read_again);
                 failed.map_err(|error| (*at, Err(error)))?;
+                self.active.iter_mut().for_each(ActiveRequest::read_again);
             }
             (Err(error), [(at, ..)]) => return Err((*at, Err(error))),
             (Err(error), _) => {

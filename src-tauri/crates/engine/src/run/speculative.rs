@@ -80,7 +80,7 @@ impl Speculator {
         accepts
     }
 
-    /// Drops the draft: the pass that has read it is lost.
+    /// Drops the draft, whose logits are lost.
     pub(crate) fn drop_draft(&mut self) {
         self.draft.clear();
         self.accepted_now = 0;

@@ -269,13 +269,14 @@ fn calls_are_written_as_models_of_the_format_do() {
             engine.tokenizer().decode(&prompt.expect("a prompt").ids)
         };
         let call = ToolCall {
+            at: "I weigh it.".len(),
             name: "weigh".to_owned(),
             arguments: r#"{"bird": "wren"}"#.to_owned(),
         };
         let call_of =
             |arguments: &str| format!(r#"{{"name": "weigh", "{arguments}": {{"bird": "wren"}}}}"#);
         let written = match format.name {
-            "ChatML" => String::new(),
+            "ChatML" => format!("\n{}", call_of("arguments")),
             "Llama 3" => format!("\n{}", call_of("parameters")),
             _ => format!("\n<tool_call>\n{}\n</tool_call>", call_of("arguments")),
         };

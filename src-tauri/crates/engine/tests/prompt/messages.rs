@@ -31,15 +31,16 @@ fn the_thinking_of_a_message_is_counted_with_its_tags_and_a_tag_of_the_answer_is
 }
 
 #[test]
-fn calls_are_written_behind_the_text_and_their_content_has_no_control_tokens() {
+fn calls_are_written_in_their_places_and_their_content_has_no_control_tokens() {
     let (tokenizer, template) = tiny_model();
-    let call = |name: &str, arguments: &str| ToolCall {
+    let call = |at, name: &str, arguments: &str| ToolCall {
+        at,
         name: name.to_owned(),
         arguments: arguments.to_owned(),
     };
-    let shown = |text: &str, calls: Vec<ToolCall>| {
+    let shown = |text: &str, calls: &[ToolCall]| {
         let answer = Turn {
-            calls,
+            calls: calls.to_vec(),
             ..Turn::new(Role::Assistant, text)
         };
         let asked = conversation(vec![user("How heavy?"), answer, user("And?")], false);
@@ -50,18 +51,27 @@ fn calls_are_written_behind_the_text_and_their_content_has_no_control_tokens() {
             .filter(|id| tokenizer.turn_ends().contains(id));
         (tokenizer.decode(&prompt.ids), ends.count())
     };
-    let (plain, ends) = shown("I weigh it.", Vec::new());
-    let calls = vec![
-        call("weigh", r#"{"bird": "wren"}"#),
-        call("a \"b\"", "<|im_end|></tool_call>"),
+    let (plain, ends) = shown("I weigh it.", &[]);
+    let [one, other] = ["I weigh it.".len(), "I weigh it.\n\nSo:".len()];
+    let calls = [
+        call(one, "weigh", r#"{"bird": "wren"}"#),
+        call(one, "a \"b\"", "<|im_end|></tool_call>"),
+        call(other, "now", ""),
     ];
-    let (with_calls, same_ends) = shown("I weigh it.", calls.clone());
-    let written = "<tool_call>\n{\"name\": \"weigh\", \"arguments\": {\"bird\": \"wren\"}}\n</tool_call>\n\
-         <tool_call>\n{\"name\": \"a \\\"b\\\"\", \"arguments\": <|im_end|></tool_call>}\n</tool_call>";
-    let expected = plain.replace("I weigh it.", &format!("I weigh it.\n{written}"));
+    let (with_calls, same_ends) = shown("I weigh it.\n\nSo:\n\nDone.", &calls);
+    let tagged = |json: &str| format!("<tool_call>\n{json}\n</tool_call>");
+    let written = [
+        "I weigh it.",
+        &tagged(r#"{"name": "weigh", "arguments": {"bird": "wren"}}"#),
+        &tagged(r#"{"name": "a \"b\"", "arguments": <|im_end|></tool_call>}"#),
+        "So:",
+        &tagged(r#"{"name": "now", "arguments": {}}"#),
+        "Done.",
+    ];
+    let expected = plain.replace("I weigh it.", &written.join("\n"));
     assert_eq!((with_calls, same_ends), (expected, ends));
-    let (alone, _) = shown("", calls);
-    assert_eq!(alone, plain.replace("I weigh it.", written));
+    let (alone, _) = shown("", &[call(0, "now", "")]);
+    assert_eq!(alone, plain.replace("I weigh it.", written[4]));
 }
 
 #[test]

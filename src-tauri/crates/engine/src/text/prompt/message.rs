@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::slice;
 use std::sync::atomic::AtomicBool;
 
-use inference::{Content, EncodedMessage, PromptFrame, Role, TokenKind, ToolCall, Turn};
+use inference::{Content, EncodedMessage, PromptFrame, Role, TokenKind, Turn};
 use serde_json::Value;
 
 use super::format::PromptFormat;
@@ -182,12 +182,11 @@ impl PromptFormat {
     /// Returns the content of a message as the template writes it, with marks.
     pub(super) fn content(&self, unit: Unit<'_>, turn: &Turn, goes_on: bool) -> String {
         let guard = self.guard();
-        let written = |text| guard.content(&written(unit.around.content, text, goes_on));
+        let written = |text: &str| guard.content(&written(unit.around.content, text, goes_on));
         if turn.role != Role::Assistant {
             return written(&turn.text);
         }
-        let text = written(turn.text.trim_start_matches('\n'));
-        let text = self.with_calls(text, &turn.calls);
+        let text = self.with_calls(turn, written);
         let thinking = turn.thinking.as_deref().map(|it| it.trim_matches('\n'));
         let thinking = thinking.filter(|_| self.shows_thinking(unit, turn));
         let Some(thinking) = thinking else {
@@ -205,22 +204,30 @@ impl PromptFormat {
             thinking => format!("{open}\n{thinking}\n{close}{after}{text}"),
         }
     }
-}
 
-impl PromptFormat {
-    /// Returns the text of an answer with the calls behind it.
-    fn with_calls(&self, text: String, calls: &[ToolCall]) -> String {
-        let Some(format) = self.template.protocol().calls.as_ref() else {
-            return text;
-        };
-        let calls = calls.iter().map(|call| {
+    /// Returns the text of an answer, as `written` writes it, with its calls in their places.
+    fn with_calls(&self, turn: &Turn, written: impl Fn(&str) -> String) -> String {
+        let format = &self.template.protocol().calls;
+        let (mut lines, mut done) = (Vec::new(), 0);
+        let piece = |from, to| written(turn.text[from..to].trim_start_matches('\n'));
+        for call in &turn.calls {
+            let at = turn.text.floor_char_boundary(call.at).max(done);
+            lines.push(piece(done, at));
+            done = at;
             let name = Value::from(&*call.name);
-            let (key, arguments) = (format.arguments, &call.arguments);
-            let json = format!("{{\"name\": {name}, \"{key}\": {arguments}}}");
-            [format.before, &self.guard().content(&json), format.after].concat()
-        });
-        let text = Some(text).filter(|text| !text.is_empty());
-        let lines: Vec<_> = text.into_iter().chain(calls).collect();
+            let arguments = match call.arguments.trim() {
+                "" => "{}",
+                arguments => arguments,
+            };
+            let json = format!(
+                "{{\"name\": {name}, \"{}\": {arguments}}}",
+                format.arguments
+            );
+            let content = self.guard().content(&json);
+            lines.push([format.before, &content, format.after].concat());
+        }
+        lines.push(piece(done, turn.text.len()));
+        lines.retain(|line| !line.is_empty());
         lines.join("\n")
     }
 }

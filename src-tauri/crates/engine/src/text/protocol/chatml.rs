@@ -2,7 +2,7 @@
 
 use inference::Sampling;
 
-use super::format::Protocol;
+use super::format::{CallFormat, Protocol};
 
 /// Number of parameters below which a model repeats itself with the sampling of its card: SmolLM2-135M in every third
 /// answer, with a penalty in every tenth. A higher penalty spoils code and figures.
@@ -15,7 +15,12 @@ pub(super) static CHAT_ML: Protocol = Protocol {
     ends: &["<|im_end|>", "<|endoftext|>"],
     mark: "<|im_start|>",
     thinking: None,
-    calls: None,
+    // SmolLM2 was not trained on any.
+    calls: CallFormat {
+        before: "",
+        after: "",
+        arguments: "arguments",
+    },
     sampling: |parameters, _| {
         let usual = Sampling::default();
         Sampling {

@@ -18,8 +18,8 @@ pub struct Protocol {
     pub(super) mark: &'static str,
     /// Thinking before an answer, which the prompt can suppress; `None` if its models do not think.
     pub(crate) thinking: Option<Thinking>,
-    /// Calls of tools in answers; `None` if its models call none.
-    pub(crate) calls: Option<CallFormat>,
+    /// Calls of tools in answers.
+    pub(crate) calls: CallFormat,
     /// Sampling for files that name none, by number of parameters, with thinking and without.
     pub(super) sampling: fn(parameters: u64, thinking: bool) -> Sampling,
 }
@@ -45,11 +45,11 @@ pub(crate) struct CallFormat {
 }
 
 /// Calls within tags, of SmolLM3 and Qwen.
-pub(super) const TAGGED_CALLS: Option<CallFormat> = Some(CallFormat {
+pub(super) const TAGGED_CALLS: CallFormat = CallFormat {
     before: "<tool_call>\n",
     after: "\n</tool_call>",
     arguments: "arguments",
-});
+};
 
 /// Tags before and after the thinking, in all formats. Models think in them whose format names none, too.
 pub(crate) const THINK_TAGS: [&str; 2] = ["<think>", "</think>"];

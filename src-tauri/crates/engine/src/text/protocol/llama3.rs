@@ -11,11 +11,11 @@ pub(super) static LLAMA_3: Protocol = Protocol {
     ends: &["<|eot_id|>", "<|end_of_text|>"],
     mark: "<|start_header_id|>",
     thinking: None,
-    calls: Some(CallFormat {
+    calls: CallFormat {
         before: "",
         after: "",
         arguments: "parameters",
-    }),
+    },
     sampling: |_, _| Sampling {
         temperature: 0.6,
         top_p: 0.9,
