@@ -12,8 +12,8 @@ const FADING = [
   ["found-faint", 160],
 ] as const;
 
-/** Searchable parts of a message. */
-const TEXTS = ".answer, .bubble, .thoughts";
+/** Searchable elements of a message. */
+const TEXTS = ".answer, .bubble, .thoughts, .tool-name, .tool-text";
 /** Copy button above code, whose language name is not part of the message. */
 const COPY = "figcaption button";
 

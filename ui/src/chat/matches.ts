@@ -3,9 +3,9 @@ import type { Match } from "../state/find.svelte";
 import { placesOf } from "../text/query";
 import { live, paint, rangesIn } from "./marks";
 
-const THOUGHTS = ".thoughts:not(.folded)";
-/** Parts of a message that are searched separately, in the order of `ShownText`. */
-const UNITS = `${THOUGHTS} .piece, .answer .block, .bubble .piece`;
+/** Elements of a message that are searched separately, in the order of `ShownText`. */
+const UNITS =
+  ".thoughts:not(.folded) .piece, .tool-name, .tool-text .piece, .answer .block, .bubble .piece";
 
 /** Caption of code with the language name, which is not part of the message. */
 const CAPTION = "figcaption";
@@ -74,17 +74,13 @@ export class Matches {
     this.#begin();
   }
 
-  /**
-   * Range of a match. Thinking that is collapsed or only partly rendered does not count for a match
-   * in the text.
-   */
-  rangeOf({ entry, nth, inThoughts }: Match): Range | undefined {
+  /** Range of a match. Other parts may be collapsed or only partly rendered. */
+  rangeOf({ entry, part, nthInPart }: Match): Range | undefined {
     const pattern = this.#pattern;
     if (!pattern) return undefined;
-    const isThought = nth < inThoughts;
-    let before = isThought ? nth : nth - inThoughts;
+    let before = nthInPart;
     for (const unit of this.#unitsOf(entry)) {
-      if ((unit.closest(THOUGHTS) !== null) !== isThought) continue;
+      if (!unit.closest(`[data-part="${part}"]`)) continue;
       const { count, ranges } = this.#lookAt(unit, pattern);
       if (before < count) {
         const places = (text: string): [number, number][] => placesOf(text, pattern);

@@ -45,6 +45,27 @@ test("an answer can be asked for shorter, longer, and in the other mode", async 
   expect(app.conversation.last?.siblings).toHaveLength(6);
 });
 
+test.each([
+  ["assistant", ["Regenerate", "Shorter", "Longer", "Without thinking", "With thinking"], "answer"],
+  ["system", [], "message"],
+  ["tool", [], "message"],
+] as const)("the menu of a message of the %s", async (role, ways, noun) => {
+  const { app, host } = await start();
+  const [chat] = host.library.chats.values();
+  if (!chat) throw new Error("no chat");
+  for (const message of chat.messages) message.role = role;
+  await app.navigation.open(chat.summary.id);
+  const [first] = app.conversation.entries;
+  expect(first && labels(messageMenu(app, first).flat())).toEqual([
+    ...ways,
+    `Copy ${noun}`,
+    `Edit ${noun}`,
+    ...(role === "assistant" ? ["Continue"] : []),
+    "New chat from here",
+    `Delete ${noun} and what follows`,
+  ]);
+});
+
 test("while an answer is written there is nothing to choose of it, and nothing of others is allowed", async () => {
   const { app } = await start();
   const answer = await asked(app);

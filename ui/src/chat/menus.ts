@@ -8,8 +8,8 @@ export function messageMenu(app: App, entry: Entry): MenuItem[][] {
   if (entry.writing) return [];
   const { conversation } = app;
   const disabled = conversation.writing || app.current.readOnly;
-  const isAnswer = entry.role !== "user";
-  const noun = isAnswer ? "answer" : "message";
+  const { noun } = entry;
+  const isAnswer = noun === "answer";
   const text: MenuItem[] = [
     {
       label: `Copy ${noun}`,
@@ -25,7 +25,7 @@ export function messageMenu(app: App, entry: Entry): MenuItem[][] {
     ...(hasNoAnswer ? [{ label: "Answer", disabled, run: answer }] : []),
     { label: "New chat from here", disabled, run: () => void app.navigation.fork(entry) },
   ];
-  if (isAnswer && entry.canGoOn)
+  if (entry.canGoOn)
     goOn.unshift({ label: "Continue", disabled, run: () => void conversation.continue(entry) });
   const remove: MenuItem = {
     label: `Delete ${noun} and what follows`,

@@ -989,6 +989,17 @@ id: string;
 /**  The result. */
 text: string };
 
+/**  The kind of a part of a message. */
+export type PartKind = 
+/**  Text. */
+"text" | 
+/**  Reasoning of the model. */
+"thinking" | 
+/**  A call of a tool. */
+"tool-call" | 
+/**  The result of a call. */
+"tool-result";
+
 /**  The parts of a message, in their order. */
 export type Parts = Part[];
 
@@ -1137,8 +1148,8 @@ export type SearchHit = {
 	message: MessageId,
 	/**  Its author. */
 	role: Role,
-	/**  True if the snippet is from its thinking. */
-	inThinking: boolean,
+	/**  Kind of the part that the snippet is from. */
+	kind: PartKind,
 	/**  Original text around the hits, which stand between U+E000 and U+E001. */
 	snippet: string,
 	/**  Unix seconds of the message. */

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import type { Part } from "./host";
-import { answerParts, appended, textOf, textParts, thinkingOf } from "./parts";
+import { answerParts, appended, joinedParts, textOf, textParts, thinkingOf } from "./parts";
 
 const call: Part = { kind: "tool-call", id: "1", name: "clock", arguments: "{}" };
 const result: Part = { kind: "tool-result", id: "1", text: "Noon." };
@@ -34,4 +34,34 @@ it("a message without text has none", () => {
     "",
     "",
   ]);
+});
+
+it("adjacent parts of a kind are shown as one, and empty ones are not", () => {
+  const parts = [
+    ...answerParts("Hm.", ""),
+    ...answerParts("So.", ""),
+    { kind: "text" as const, text: "" },
+    ...textParts("One"),
+    call,
+    result,
+    ...textParts("Two"),
+    { kind: "thinking" as const, text: "" },
+    ...textParts("three"),
+  ];
+  expect(joinedParts(parts)).toEqual([
+    { kind: "thinking", text: "Hm.\n\nSo." },
+    { kind: "text", text: "One" },
+    call,
+    result,
+    { kind: "text", text: "Two\n\nthree" },
+  ]);
+});
+
+it("parts that do not grow stay the same objects", () => {
+  const parts = [...answerParts("Hm.", "One"), call];
+  expect(joinedParts([...parts, result]).slice(0, 3)).toEqual(parts);
+  for (const [at, part] of joinedParts([...parts, result])
+    .slice(0, 3)
+    .entries())
+    expect(part).toBe(parts[at]);
 });

@@ -3,12 +3,9 @@ import type { Part } from "./host";
 const joined = (parts: readonly Part[], kind: "text" | "thinking"): string =>
   parts.flatMap((part) => (part.kind === kind ? [part.text] : [])).join("\n\n");
 
-/** A call of a tool, or its result. */
-export type ToolPart = Extract<Part, { kind: "tool-call" | "tool-result" }>;
-
-/** Calls of tools and their results. */
-export const toolParts = ({ parts }: { parts: readonly Part[] }): ToolPart[] =>
-  parts.filter((part) => part.kind === "tool-call" || part.kind === "tool-result");
+/** Checks for a call of a tool, or its result. */
+export const isToolPart = (part: Part): part is Extract<Part, { id: string }> =>
+  part.kind === "tool-call" || part.kind === "tool-result";
 
 /** Text of a message; empty if it has none. */
 export const textOf = (message: { parts: readonly Part[] } | undefined): string =>
@@ -26,6 +23,19 @@ export const answerParts = (thinking: string, text: string): Part[] => [
   ...(thinking === "" ? [] : [{ kind: "thinking" as const, text: thinking }]),
   ...(text === "" ? [] : [{ kind: "text" as const, text }]),
 ];
+
+/** Parts that have content. Adjacent texts become one, and so does adjacent thinking. */
+export function joinedParts(parts: readonly Part[]): Part[] {
+  const whole: Part[] = [];
+  for (const part of parts) {
+    const last = whole.at(-1);
+    if (isToolPart(part)) whole.push(part);
+    else if (part.text === "") continue;
+    else if (last?.kind !== part.kind) whole.push(part);
+    else whole.splice(-1, 1, { kind: part.kind, text: `${last.text}\n\n${part.text}` });
+  }
+  return whole;
+}
 
 /** Appends parts. The first one continues the last part, if that is text or thinking like it. */
 export function appended(parts: readonly Part[], more: readonly Part[]): Part[] {

@@ -255,7 +255,7 @@ export const hostCases: HostCase[] = [
       const [question] = view.messages;
       const [found] = (await host.search(word)).chats;
       const hit = found?.hits.find(({ message }) => message === question?.id);
-      equal([found?.chat, hit?.inThinking], [view.chat.id, false], "the chat, and where in it");
+      equal([found?.chat, hit?.kind], [view.chat.id, "text"], "the chat, and where in it");
       holds(!!hit?.snippet.includes(`\uE000${word}\uE001`), "the snippet marks the word");
       equal(await host.searchChat(word, view.chat.id), found?.hits, "all of the chat");
       await host.deleteChats([view.chat.id]);

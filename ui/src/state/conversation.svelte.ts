@@ -7,8 +7,11 @@ import type {
   HostEvent,
   LengthWish,
   Message,
+  Part,
+  PartKind,
 } from "../host/host";
 import { places, terms, type Term } from "../text/query";
+import { textsOf } from "../text/shown";
 import { Entry } from "./entry.svelte";
 import type { Notices } from "./notices.svelte";
 import { Visit } from "./visit";
@@ -111,10 +114,15 @@ export class Conversation {
   }
 
   /**
-   * Opens a chat, at `message` if a search for `query` led there. Resolves to its draft, or to null
-   * on failure.
+   * Opens a chat, at the part of this kind in `message` if a search for `query` led there. Resolves
+   * to its draft, or to null on failure.
    */
-  async open(chat: number, message: number | null = null, query = ""): Promise<Draft | null> {
+  async open(
+    chat: number,
+    message: number | null = null,
+    query = "",
+    kind: PartKind = "text",
+  ): Promise<Draft | null> {
     this.sought = null;
     this.#begin(chat);
     const { visit } = this;
@@ -127,13 +135,22 @@ export class Conversation {
     });
     if (!view) return null;
     this.soughtTerms = terms(query);
-    // The hit may be in collapsed text.
     const entry = this.entries.find((each) => each.id === message);
-    if (entry && this.soughtTerms.length > 0) {
-      entry.unfold(places(entry.text, this.soughtTerms).length > 0 ? "whole" : "thinking");
-    }
+    if (entry) this.#unfoldSought(entry, kind);
     this.sought = message;
     return view.draft;
+  }
+
+  /** Unfolds the part with the first search term, preferably one of this kind. */
+  #unfoldSought(entry: Entry, kind: PartKind): void {
+    const isFound = (part: Part): boolean => {
+      const { name, content } = textsOf(part);
+      return places(`${name} ${content}`, this.soughtTerms).length > 0;
+    };
+    const { shownParts } = entry;
+    const found =
+      shownParts.find((part) => part.kind === kind && isFound(part)) ?? shownParts.find(isFound);
+    if (found) entry.unfold(shownParts.indexOf(found));
   }
 
   /** Scrolls to the first message in the model's input. */

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import type { PartKind } from "../host/host";
 import { FakeHost, type Script } from "../host/fake/fake";
 import { textParts } from "../host/parts";
 import { Conversation } from "./conversation.svelte";
@@ -273,6 +274,33 @@ test("a found message on another branch is shown", async () => {
   await conversation.regenerate(first, false);
   expect(conversation.sought).toBeNull();
   expect(host.library.chats.size).toBe(1);
+});
+
+test("a hit unfolds the part of its kind, or else the first part with its words", async () => {
+  const { host, conversation } = stage({ filled: true });
+  const [chat] = host.library.chats.values();
+  const answer = chat?.messages.at(-1);
+  if (!chat || !answer) throw new Error("no answer");
+  answer.parts = [
+    { kind: "thinking", text: "A wren?" },
+    { kind: "text", text: "I weigh the wren." },
+    { kind: "tool-call", id: "1", name: "weigh", arguments: '{"bird": "wren"}' },
+    { kind: "tool-result", id: "1", text: "9 g" },
+  ];
+  const opened = async (...[query, kind]: [string, PartKind?]): Promise<number[]> => {
+    conversation.clear();
+    await conversation.open(chat.summary.id, answer.id, query, kind);
+    const { last } = conversation;
+    return [0, 1, 2, 3].filter((place) => last?.isUnfolded(place));
+  };
+  expect(await opened("wren", "tool-call")).toEqual([2]);
+  expect(await opened("weigh", "tool-call")).toEqual([2]);
+  expect(await opened("wren", "thinking")).toEqual([0]);
+  expect(await opened("wren", "text")).toEqual([1]);
+  expect(await opened("9", "tool-result")).toEqual([3]);
+  expect(await opened("9", "text")).toEqual([3]);
+  expect(await opened("planet", "text")).toEqual([]);
+  expect(await opened("")).toEqual([]);
 });
 
 test("thinking time runs from the first thought to the first word", async () => {

@@ -48,7 +48,7 @@ export class Deletion {
     const { visit } = conversation;
     if (conversation.writing || !(await conversation.delete(entry))) return;
     if (visit.lasts) composer.focus();
-    notices.changed(entry.role === "user" ? "deleted the message" : "deleted the answer");
+    notices.changed(`deleted the ${entry.noun}`);
   }
 
   /** Restores a deleted message and its descendants, and shows it. */

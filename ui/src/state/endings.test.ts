@@ -2,6 +2,8 @@ import { expect, test } from "vitest";
 import type { Message } from "../host/host";
 import { stats } from "../host/fake/library";
 import { answerParts } from "../host/parts";
+
+const call = { kind: "tool-call", id: "1", name: "weigh", arguments: "{}" } as const;
 import { endWords } from "./endings";
 
 type Ended = Pick<Message, "state" | "parts"> & { repeated?: boolean };
@@ -10,6 +12,8 @@ test.each<[Ended, string | null]>([
   [{ state: "done", parts: answerParts("Hm.", "") }, "The model thought, but wrote no answer."],
   [{ state: "done", parts: answerParts("Hm.", "\n") }, "The model thought, but wrote no answer."],
   [{ state: "done", parts: answerParts("Hm.", "So.") }, null],
+  [{ state: "done", parts: [...answerParts("Hm.", ""), call] }, null],
+  [{ state: "done", parts: [{ kind: "tool-result", id: "1", text: "9 g" }] }, null],
   [{ state: "done", parts: answerParts("", "So.") }, null],
   [{ state: "done", parts: answerParts("", "") }, null],
   [{ state: "writing", parts: answerParts("Hm.", "") }, null],

@@ -1,5 +1,5 @@
 import type { Message } from "../host/host";
-import { textOf, thinkingOf } from "../host/parts";
+import { isToolPart, textOf, thinkingOf } from "../host/parts";
 
 /** Note on how a message ended, or null if it ended normally. */
 export function endWords(message: Pick<Message, "state" | "parts" | "stats">): string | null {
@@ -15,7 +15,9 @@ export function endWords(message: Pick<Message, "state" | "parts" | "stats">): s
     case "failed":
       return "The answer failed.";
     case "done":
-      return thinkingOf(message) !== "" && textOf(message).trim() === ""
+      return thinkingOf(message) !== "" &&
+        textOf(message).trim() === "" &&
+        !message.parts.some(isToolPart)
         ? "The model thought, but wrote no answer."
         : null;
     case "writing":

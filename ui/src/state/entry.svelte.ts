@@ -10,7 +10,7 @@ import type {
   Role,
   Stage,
 } from "../host/host";
-import { appended, textOf, thinkingOf, toolParts } from "../host/parts";
+import { appended, isToolPart, joinedParts, textOf, thinkingOf } from "../host/parts";
 import { remedy } from "./failures";
 
 type Delta = {
@@ -20,13 +20,18 @@ type Delta = {
   tokensPerSecond: number;
 };
 
-/** Collapsible parts of a message: its thinking, the figures of an answer, a long question. */
-export type Fold = "thinking" | "figures" | "whole";
+/**
+ * Collapsible sections of a message: its parts, by their index in `shownParts`, and the figures of
+ * an answer.
+ */
+export type Fold = number | "figures";
 
 /** A message as the window shows it. An answer grows in place while it is being written. */
 export class Entry {
   readonly id: number;
   readonly role: Role;
+  /** Name of the message in menus and labels. */
+  readonly noun: "answer" | "message";
   readonly createdAt: number;
   readonly thinks: boolean;
   /** Requested length of the answer. */
@@ -36,7 +41,7 @@ export class Entry {
   parts = $state.raw<Part[]>([]);
   readonly text = $derived(textOf(this));
   readonly thinking = $derived(thinkingOf(this));
-  readonly tools = $derived(toolParts(this));
+  /** Time of all thinking; null during thinking. */
   thinkingMs = $state<number | null>(null);
   state = $state<MessageState>("done");
   stats = $state.raw<AnswerStats | null>(null);
@@ -51,9 +56,12 @@ export class Entry {
   promptTokens = $state<number | null>(null);
   /** Tokens so far and per second, while writing. */
   pace = $state.raw<{ tokens: number; perSecond: number } | null>(null);
-  /** Start of thinking, in milliseconds since the epoch; null before. */
+  /**
+   * Start of thinking, in milliseconds since the epoch, as if there had been no pause in it; null
+   * except during thinking.
+   */
   thinkingSince = $state<number | null>(null);
-  /** Expanded parts. Kept here because messages far from the viewport are not rendered. */
+  /** Expanded sections. Kept here because messages far from the viewport are not rendered. */
   #unfolded = $state.raw<readonly Fold[]>([]);
   #seq = 0;
   readonly #remedy = $derived.by(() => this.error && remedy(this.error.code));
@@ -61,6 +69,7 @@ export class Entry {
   constructor(message: Message) {
     this.id = message.id;
     this.role = message.role;
+    this.noun = message.role === "assistant" ? "answer" : "message";
     this.createdAt = message.createdAt;
     this.thinks = message.thinks;
     this.length = message.length;
@@ -70,11 +79,21 @@ export class Entry {
   readonly writing = $derived(this.state === "writing");
   /** True if "Continue" can extend the answer. */
   readonly canGoOn = $derived.by(
-    () => this.guide === null && !this.isTooLong && this.#remedy !== "more-context",
+    () =>
+      this.noun === "answer" &&
+      this.guide === null &&
+      !this.isTooLong &&
+      this.#remedy !== "more-context",
   );
   /** True if the question exceeds the model's context. */
   readonly isTooLong = $derived.by(() => this.#remedy === "shorten");
   readonly pondering = $derived(this.writing && this.stage.name === "thinking");
+  /** Parts as they are shown, in their order. Thinking is shown before its first word. */
+  readonly shownParts = $derived.by((): Part[] => {
+    const parts = joinedParts(this.parts);
+    const begins = this.pondering && parts.at(-1)?.kind !== "thinking";
+    return begins ? [...parts, { kind: "thinking", text: "" }] : parts;
+  });
   /** Number of this version among its siblings, from 1. */
   readonly place = $derived.by(() => this.siblings.indexOf(this.id) + 1);
 
@@ -106,21 +125,21 @@ export class Entry {
     this.#seq = message.seq;
     this.thinkingSince = null;
     if (message.state !== "writing") return;
-    if (this.text !== "") this.stage = { name: "writing" };
-    else if (this.thinking !== "") {
-      // The clock continues from the time so far.
-      this.thinkingSince = Date.now() - (message.thinkingMs ?? 0);
-      this.thinkingMs = null;
-      this.stage = { name: "thinking" };
-    } else this.stage = { name: "waiting" };
+    const last = joinedParts(message.parts).at(-1)?.kind;
+    if (last === "text") this.enter({ name: "writing" });
+    else this.enter({ name: last === "thinking" ? "thinking" : "waiting" });
   }
 
   enter(stage: Stage): void {
     this.stage = stage;
     if (stage.name === "reading") this.promptTokens = stage.total;
-    if (stage.name === "thinking") this.thinkingSince ??= Date.now();
-    if (stage.name === "writing" && this.thinkingSince !== null) {
-      this.thinkingMs ??= Date.now() - this.thinkingSince;
+    if (stage.name === "thinking") {
+      // The clock continues from the time so far.
+      this.thinkingSince ??= Date.now() - (this.thinkingMs ?? 0);
+      this.thinkingMs = null;
+    } else if (this.thinkingSince !== null) {
+      this.thinkingMs = Date.now() - this.thinkingSince;
+      this.thinkingSince = null;
     }
   }
 
@@ -130,9 +149,10 @@ export class Entry {
     if (delta.seq !== this.#seq + 1) return false;
     this.#seq = delta.seq;
     this.parts = appended(this.parts, delta.parts);
-    for (const { kind } of delta.parts) {
-      if (kind === "thinking") this.enter({ name: "thinking" });
-      if (kind === "text") this.enter({ name: "writing" });
+    for (const part of delta.parts) {
+      if (part.kind === "thinking") this.enter({ name: "thinking" });
+      if (part.kind === "text") this.enter({ name: "writing" });
+      if (isToolPart(part)) this.enter({ name: "waiting" });
     }
     this.pace = { tokens: delta.tokens, perSecond: delta.tokensPerSecond };
     return true;

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import type { Message } from "../host/host";
+import type { Message, Part } from "../host/host";
 import { answerParts } from "../host/parts";
 import { Entry } from "./entry.svelte";
 
@@ -55,4 +55,62 @@ test("the time between Stop and Continue is not spent thinking", async () => {
   await vi.advanceTimersByTimeAsync(500);
   entry.append({ ...delta, seq: 4, parts: answerParts("", "So") });
   expect(entry.thinkingMs).toBe(3000);
+});
+
+const call: Part = { kind: "tool-call", id: "1", name: "weigh", arguments: "{}" };
+const result: Part = { kind: "tool-result", id: "1", text: "9 g" };
+
+test("the clock runs during all thinking, and only then", async () => {
+  const entry = new Entry(thought);
+  await vi.advanceTimersByTimeAsync(500);
+  entry.append({ ...delta, seq: 4, parts: [call] });
+  expect([entry.thinkingMs, entry.pondering]).toEqual([2500, false]);
+  await vi.advanceTimersByTimeAsync(60_000);
+  entry.append({ ...delta, seq: 5, parts: [result] });
+  entry.enter({ name: "thinking" });
+  await vi.advanceTimersByTimeAsync(1000);
+  entry.append({ ...delta, seq: 6, parts: answerParts("So", "") });
+  expect(entry.thinkingMs).toBeNull();
+  expect(entry.thinkingSince).toBe(Date.now() - 3500);
+  await vi.advanceTimersByTimeAsync(1000);
+  entry.append({ ...delta, seq: 7, parts: answerParts("", "Nine.") });
+  await vi.advanceTimersByTimeAsync(1000);
+  entry.append({ ...delta, seq: 8, parts: answerParts("", " Done.") });
+  expect([entry.thinkingMs, entry.thinkingSince]).toEqual([4500, null]);
+});
+
+test("a chat that is opened again during the second thinking shows its clock", async () => {
+  const parts = [...answerParts("Hm", "Look."), call, result, ...answerParts("So", "")];
+  const entry = new Entry({ ...thought, parts });
+  expect(entry.pondering).toBe(true);
+  expect(entry.thinkingSince).toBe(Date.now() - 2000);
+  entry.absorb({ ...thought, parts: parts.slice(0, -1) });
+  expect([entry.pondering, entry.stage.name, entry.thinkingMs]).toEqual([false, "waiting", 2000]);
+});
+
+test("parts are shown in their order, and thinking before its first word", () => {
+  const entry = new Entry({ ...thought, parts: [] });
+  const kinds = (): string[] => entry.shownParts.map(({ kind }) => kind);
+  entry.enter({ name: "thinking" });
+  expect(kinds()).toEqual(["thinking"]);
+  entry.append({ ...delta, seq: 4, parts: [...answerParts("Hm", "Look."), call] });
+  expect(kinds()).toEqual(["thinking", "text", "tool-call"]);
+  entry.append({ ...delta, seq: 5, parts: [result] });
+  entry.enter({ name: "thinking" });
+  expect(kinds()).toEqual(["thinking", "text", "tool-call", "tool-result", "thinking"]);
+  entry.append({ ...delta, seq: 6, parts: answerParts("", "Nine.") });
+  expect(kinds()).toEqual(["thinking", "text", "tool-call", "tool-result", "text"]);
+});
+
+test("each part is folded by itself, and stays so while the message grows", () => {
+  const entry = new Entry({ ...thought, parts: [...answerParts("Hm", ""), call, result] });
+  entry.turnFold(1);
+  entry.append({ ...delta, seq: 4, parts: answerParts("", "Nine.") });
+  entry.absorb({ ...thought, state: "done", parts: entry.parts });
+  expect([0, 1, 2].map((place) => entry.isUnfolded(place))).toEqual([false, true, false]);
+});
+
+test.each(["system", "user", "tool"] as const)("a %s message cannot be continued", (role) => {
+  const entry = new Entry({ ...thought, role, state: "done", parts: [result] });
+  expect([entry.canGoOn, entry.noun]).toEqual([false, "message"]);
 });

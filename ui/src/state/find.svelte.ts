@@ -10,14 +10,15 @@ const SLICE_MS = 8;
 const UPDATE_MS = 300;
 
 /**
- * A match: its message and its index there, from 0. The first `inThoughts` matches are in the
- * thinking.
+ * A match: its message and its index there, from 0; the part of the message, as an index in
+ * `shownParts`, and the index in that part.
  */
-export type Match = { entry: number; nth: number; inThoughts: number };
+export type Match = { entry: number; nth: number; part: number; nthInPart: number };
 
 /**
- * Finds text in the open chat, in every message of the visible branch, rendered or not. Thinking is
- * included, as in the search over all chats, and is expanded when the current match is in it.
+ * Finds text in the open chat, in every message of the visible branch, rendered or not. Thinking,
+ * calls of tools and their results are included, as in the search over all chats, and expanded when
+ * the current match is in them.
  */
 export class Find {
   shown = $state(false);
@@ -206,9 +207,9 @@ export class Find {
   #go(entry: Entry, nth: number): void {
     const { pattern } = this;
     if (!pattern) return;
-    const inThoughts = this.#textOf(entry).countThoughts(pattern);
-    entry.unfold(nth < inThoughts ? "thinking" : "whole");
-    this.current = { entry: entry.id, nth, inThoughts };
+    const place = this.#textOf(entry).placeOf(pattern, nth);
+    entry.unfold(place.part);
+    this.current = { entry: entry.id, nth, ...place };
     this.moves += 1;
   }
 

@@ -8,7 +8,7 @@ let app: App;
 
 /** Opens a chat with these questions and answers. */
 async function chatOf(
-  ...texts: (string | { text: string; thinking: string })[]
+  ...texts: (string | { text: string; thinking: string } | Pick<Message, "parts">)[]
 ): Promise<Message[]> {
   const host = new FakeHost({ filled: false });
   const chat = host.library.create("Found", 0);
@@ -45,10 +45,10 @@ it("writes a large count as all other figures", async () => {
 it("counts the matches of all messages and goes through them in both directions", async () => {
   const [first, second] = await chatOf("a bird", "no **bird**, two birds", "BIRD");
   expect(await find("bird")).toBe("1 of 4");
-  expect(app.find.current).toEqual({ entry: first?.id, nth: 0, inThoughts: 0 });
+  expect(app.find.current).toEqual({ entry: first?.id, nth: 0, part: 0, nthInPart: 0 });
   app.find.step(1);
   app.find.step(1);
-  expect(app.find.current).toEqual({ entry: second?.id, nth: 1, inThoughts: 0 });
+  expect(app.find.current).toEqual({ entry: second?.id, nth: 1, part: 0, nthInPart: 1 });
   expect(app.find.words).toBe("3 of 4");
   expect(app.find.spoken).toBe("3 of 4");
   app.find.step(1);
@@ -64,7 +64,7 @@ it("goes on from where the view stands when the words are not among the messages
   expect(await find("bird")).toBe("2 of 3");
   app.find.current = null;
   app.find.step(1);
-  expect(app.find.current).toEqual({ entry: second?.id, nth: 0, inThoughts: 0 });
+  expect(app.find.current).toEqual({ entry: second?.id, nth: 0, part: 0, nthInPart: 0 });
   expect(first).toBeDefined();
 });
 
@@ -94,10 +94,28 @@ it("unfolds the thoughts and the long question that it goes to", async () => {
   await chatOf("x ".repeat(2000) + "bird", { text: "a bird", thinking: "a bird, they say" });
   expect(await find("bird")).toBe("1 of 3");
   const [question, answer] = app.conversation.entries;
-  expect(question?.isUnfolded("whole")).toBe(true);
-  expect(answer?.isUnfolded("thinking")).toBe(false);
+  expect(question?.isUnfolded(0)).toBe(true);
+  expect(answer?.isUnfolded(0)).toBe(false);
   app.find.step(1);
-  expect(answer?.isUnfolded("thinking")).toBe(true);
+  expect(answer?.isUnfolded(0)).toBe(true);
+});
+
+it("unfolds the call and the result that it goes to", async () => {
+  const parts: Message["parts"] = [
+    ...textParts("I look."),
+    { kind: "tool-call", id: "1", name: "find_bird", arguments: "{}" },
+    { kind: "tool-result", id: "1", text: "A wren." },
+    ...textParts("So it is."),
+  ];
+  await chatOf("What is it?", { parts });
+  const answer = app.conversation.entries.at(-1);
+  const unfolded = (): boolean[] =>
+    parts.map((_, place) => answer?.isUnfolded(place) ?? false).slice(1, 3);
+  expect(await find("bird")).toBe("1 of 1");
+  expect(unfolded()).toEqual([true, false]);
+  expect(await find("wren")).toBe("1 of 1");
+  expect(app.find.current).toEqual({ entry: answer?.id, nth: 0, part: 2, nthInPart: 0 });
+  expect(unfolded()).toEqual([true, true]);
 });
 
 it("counts an answer that grows, and stays where the reader is", async () => {

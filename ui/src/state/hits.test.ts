@@ -64,7 +64,7 @@ test("a text is cut at the places of what was found", () => {
 const hit = (message: number, snippet: string): SearchHit => ({
   message,
   role: "user",
-  inThinking: false,
+  kind: "text",
   snippet,
   at: 1,
 });
@@ -91,6 +91,18 @@ test("a chat whose title was found begins with it, and its messages follow", () 
     [12, 2],
   ]);
   expect(group.more).toBe(5);
+});
+
+test("only the text of an answer is Markdown", () => {
+  const snippet = 'weigh {"a_\uE000bird\uE001_": "*wren*"}';
+  const answer = { ...hit(11, snippet), role: "assistant" as const };
+  const shown = (kind: SearchHit["kind"]): string | undefined =>
+    hitGroup(chat("x", false, [{ ...answer, kind }]))
+      .lines[0]?.parts.map(({ text }) => text)
+      .join("");
+  expect(shown("text")).toBe('weigh {"a_bird": "wren"}');
+  for (const kind of ["thinking", "tool-call", "tool-result"] as const)
+    expect(shown(kind)).toBe('weigh {"a_bird_": "*wren*"}');
 });
 
 test("a message that its title repeats is shown once, and leads to the message", () => {

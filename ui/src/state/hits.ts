@@ -1,9 +1,12 @@
-import type { ChatHits, SearchAnswer } from "../host/host";
+import type { ChatHits, PartKind, SearchAnswer } from "../host/host";
 import { withoutBidiControls } from "../text/bidi";
 import { type Part, parts } from "../text/snippet";
 
-/** A match in a chat, and the time of its message; without parts only the title matches. */
-export type HitLine = { message: number | null; at: number; inThinking: boolean; parts: Part[] };
+/**
+ * A match in a chat, the time of its message, and the kind of the part that matches; without parts
+ * only the title matches.
+ */
+export type HitLine = { message: number | null; at: number; kind: PartKind; parts: Part[] };
 
 /** A chat with matches. `more`: number of matching messages that are not among its lines. */
 export type HitGroup = { chat: number; title: Part[]; at: number; lines: HitLine[]; more: number };
@@ -12,15 +15,15 @@ export type HitGroup = { chat: number; title: Part[]; at: number; lines: HitLine
 export function hitGroup({ chat, title, inTitle, at, hits, count }: ChatHits): HitGroup {
   const titleParts = parts(withoutBidiControls(title), false);
   const inWords = words(titleParts);
-  const titleLine: HitLine = { message: null, at, inThinking: false, parts: [] };
+  const titleLine: HitLine = { message: null, at, kind: "text", parts: [] };
   const lines: HitLine[] = [];
   let repeated = false;
-  for (const { message, role, at: said, inThinking, snippet } of hits) {
-    const found = parts(snippet, role === "assistant" && !inThinking);
+  for (const { message, role, at: said, kind, snippet } of hits) {
+    const found = parts(snippet, role === "assistant" && kind === "text");
     if (inWords.includes(words(found).replaceAll("…", "").trim())) {
       repeated = true;
       titleLine.message ??= message;
-    } else lines.push({ message, at: said, inThinking, parts: found });
+    } else lines.push({ message, at: said, kind, parts: found });
   }
   if (inTitle || repeated) lines.unshift(titleLine);
   return { chat, title: titleParts, at, lines, more: Math.max(0, count - hits.length) };

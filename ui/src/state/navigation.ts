@@ -1,4 +1,4 @@
-import type { ChatSummary, Host } from "../host/host";
+import type { ChatSummary, Host, PartKind } from "../host/host";
 import type { Announcer } from "./announcer.svelte";
 import type { Chats } from "./chats.svelte";
 import type { Composer } from "./composer.svelte";
@@ -39,12 +39,17 @@ export class Navigation {
     private readonly parts: Parts,
   ) {}
 
-  /** Opens a chat, at `message` if a search for `query` led there. */
-  async open(id: number, message: number | null = null, query = ""): Promise<void> {
+  /** Opens a chat, at the part of this kind in `message` if a search for `query` led there. */
+  async open(
+    id: number,
+    message: number | null = null,
+    query = "",
+    kind: PartKind = "text",
+  ): Promise<void> {
     const { composer, conversation, presets, queue, search, thinking } = this.parts;
     if (id !== conversation.chat) this.#reset();
     search.opened = query === "" ? null : { chat: id, message };
-    const draft = await conversation.open(id, message, query);
+    const draft = await conversation.open(id, message, query, kind);
     if (draft === null) return;
     composer.move(id, draft);
     queue.take(id, draft.queue);

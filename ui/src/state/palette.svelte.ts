@@ -141,7 +141,7 @@ export class Palette {
         row.command.run();
         break;
       case "hit":
-        void this.navigation.open(row.group.chat, row.line.message, this.#listed);
+        void this.navigation.open(row.group.chat, row.line.message, this.#listed, row.line.kind);
         break;
       default:
         row satisfies never;

@@ -49,7 +49,7 @@ const answer = (chat: number, messages: number[], title = "Birds"): SearchAnswer
   const hits = messages.map((message) => ({
     message,
     role: "user" as const,
-    inThinking: false,
+    kind: "text" as const,
     snippet: `the \uE000bird\uE001 ${message}`,
     at: 1,
   }));
@@ -132,7 +132,7 @@ test("Enter waits for the answer to what is typed", async () => {
   expect(app.palette.shown).toBe(true);
   answers.get("bird")?.(answer(3, [7]));
   await settled();
-  expect(opened).toHaveBeenCalledWith(3, 7, "bird");
+  expect(opened).toHaveBeenCalledWith(3, 7, "bird", "text");
 });
 
 test("typing on takes an Enter back", async () => {

@@ -12,7 +12,7 @@ test("all that was found in a chat is listed when it is asked for", async () => 
   const hit = (message: number) => ({
     message,
     role: "user" as const,
-    inThinking: false,
+    kind: "text" as const,
     snippet: `said ${message}`,
     at: message,
   });

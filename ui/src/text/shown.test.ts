@@ -1,11 +1,13 @@
 import { expect, it } from "vitest";
 import { literal } from "./query";
-import { BREAK, ShownText } from "./shown";
+import { BREAK, type ShownPart, ShownText } from "./shown";
 
 const answer = (text: string, thinking = "", writing = false) => ({
-  role: "assistant" as const,
-  text,
-  thinking,
+  role: "assistant",
+  shownParts: [
+    { kind: "thinking" as const, text: thinking },
+    { kind: "text" as const, text },
+  ],
   writing,
 });
 
@@ -55,27 +57,46 @@ it("finds nothing for an empty query", () => {
 });
 
 it("a question is found as it was written, with its line ends", () => {
-  const question = {
-    role: "user" as const,
-    text: "a **bold**\n\ntext",
-    thinking: "",
-    writing: false,
-  };
+  const question = { ...answer("a **bold**\n\ntext"), role: "user" };
   const text = read(new ShownText(), question);
   expect(text.count(literal("**bold** text") as RegExp)).toBe(1);
 });
 
-it("tells thoughts from the text, and where matches stand", () => {
+it("tells the parts from each other, and where matches stand", () => {
   const text = read(new ShownText(), answer("The bird and the **bird**.", "A bird, they ask."));
   const bird = literal("bird") as RegExp;
   expect(text.count(bird)).toBe(3);
-  expect(text.countThoughts(bird)).toBe(1);
+  expect([0, 1, 2].map((nth) => text.placeOf(bird, nth))).toEqual([
+    { part: 0, nthInPart: 0 },
+    { part: 1, nthInPart: 0 },
+    { part: 1, nthInPart: 1 },
+  ]);
   const offsets = [0, 1, 2].map((nth) => text.offsetOf(bird, nth));
   expect(offsets.map((offset) => text.countBefore(bird, offset))).toEqual([0, 1, 2]);
   // A longer query continues from the current position.
   const more = literal("bird.") as RegExp;
   expect(text.countBefore(more, offsets[2] ?? 0)).toBe(0);
   expect(text.countBefore(literal("b") as RegExp, offsets[1] ?? 0)).toBe(1);
+});
+
+it("finds the name and arguments of a call, and its result, as they are", () => {
+  const parts: ShownPart[] = [
+    { kind: "text", text: "I *weigh* it." },
+    { kind: "tool-call", name: "weigh_bird", arguments: '{"bird": "**wren**"}' },
+    { kind: "tool-result", text: "**9** g, said the bird" },
+    { kind: "text", text: "A bird of nine grams." },
+  ];
+  const text = read(new ShownText(), { role: "assistant", shownParts: parts, writing: false });
+  const found = (query: string): number[] => {
+    const pattern = literal(query) as RegExp;
+    const nths = Array.from({ length: text.count(pattern) }, (_, nth) => nth);
+    return nths.map((nth) => text.placeOf(pattern, nth).part);
+  };
+  expect(found("weigh")).toEqual([0, 1]);
+  expect(found("bird")).toEqual([1, 1, 2, 3]);
+  expect(found("**wren**")).toEqual([1]);
+  expect(found("**9** g")).toEqual([2]);
+  expect(found("weigh_bird {")).toEqual([]);
 });
 
 it("a table that is cut has its head once", () => {
@@ -98,6 +119,7 @@ it("an answer that grows is counted as one that came whole, and costs no more th
     expect(text.count(bird)).toBe(4 * (turn + 1));
     spent.push(performance.now() - started);
   }
+  expect(text.placeOf(bird, 2399)).toEqual({ part: 1, nthInPart: 2399 });
   const sum = (some: number[]): number => some.reduce((all, each) => all + each, 0);
   const [early, late] = [sum(spent.slice(100, 200)), sum(spent.slice(500))];
   expect(late).toBeLessThan(3 * early + 20);

@@ -1,3 +1,4 @@
+import { withoutBidiControls } from "./bidi";
 import { BlockReader, type Block } from "./blocks";
 import { decodeEntities } from "./entities";
 import { PieceReader } from "./pieces";
@@ -37,8 +38,11 @@ function textOfBlocks(blocks: Block[]): string {
     .join(BREAK);
 }
 
-/** A part of the text, folded on first use, with the number of matches of the last pattern. */
-class Part {
+/**
+ * A section of the text that is rendered by itself. It is folded on first use, and has the number
+ * of matches of the last pattern.
+ */
+class Unit {
   #shown: (() => string) | null;
   #folded = "";
   #pattern: RegExp | null = null;
@@ -73,60 +77,141 @@ class Part {
 /** Time slice for folding. */
 const FOLDING_MS = 4;
 
-/** Input of a message's text. */
-type Source = { role: string; text: string; thinking: string; writing: boolean };
+/** A part of a message as it is shown. */
+export type ShownPart =
+  | { kind: "text" | "thinking" | "tool-result"; text: string }
+  | { kind: "tool-call"; name: string; arguments: string };
+
+/** Name of the tool that a part calls, else empty; and its text, arguments or result. */
+export function textsOf(part: ShownPart): { name: string; content: string } {
+  switch (part.kind) {
+    case "tool-call":
+      return {
+        name: withoutBidiControls(part.name),
+        content: withoutBidiControls(part.arguments),
+      };
+    case "tool-result":
+      return { name: "", content: withoutBidiControls(part.text) };
+    default:
+      return { name: "", content: part.text };
+  }
+}
 
 /**
- * Limits of a piece of thinking or of a question. Each piece is a block of its own, so that a line
- * of megabytes is laid out in steps.
+ * Limits of a piece of thinking, of a question, or of what a tool reads and returns. Each piece is
+ * a block of its own, so that a line of megabytes is laid out in steps.
  */
 export const PIECE = { lines: 40, characters: 4000 };
 
-/**
- * Searchable text of a message, as shown and folded: first the thinking, then the text. An answer
- * is parsed by the same reader as for rendering, so that both drop the same Markdown syntax. While
- * it grows, only the changed part is read and counted again.
- */
-export class ShownText {
-  #thoughts: Part[] = [];
-  #text: Part[] = [];
+/** Searchable text of a part. */
+interface PartText {
+  readonly kind: ShownPart["kind"];
+  readonly units: Unit[];
+  /** Reads the changes of `part`. `isOpen`: it may grow. Returns false if there is more to read. */
+  read(part: ShownPart, isOpen: boolean): boolean;
+}
+
+/** A part whose text is shown as it is, in pieces. */
+class PlainText implements PartText {
+  units: Unit[] = [];
+  #part: ShownPart | null = null;
   #pieces = new PieceReader(PIECE);
   #texts: string[] = [];
+
+  constructor(readonly kind: ShownPart["kind"]) {}
+
+  read(part: ShownPart): boolean {
+    if (part === this.#part) return true;
+    this.#part = part;
+    const { name, content } = textsOf(part);
+    const texts = [name, ...this.#pieces.read(content)];
+    this.units = texts.map((text, at) => {
+      const kept = this.#texts[at] === text ? this.units[at] : undefined;
+      return kept ?? new Unit(() => text);
+    });
+    this.#texts = texts;
+    return true;
+  }
+}
+
+/**
+ * Markdown, parsed by the same reader as for rendering, so that both drop the same syntax. While it
+ * grows, only the changed section is read and counted again.
+ */
+class MarkdownText implements PartText {
+  readonly kind = "text";
+  units: Unit[] = [];
+  #read = { text: "", isOpen: false };
   #blocks: BlockReader | null = null;
-  #groups = new WeakMap<Block[], Part>();
-  #source: Source | null = null;
+  #groups = new WeakMap<Block[], Unit>();
+
+  read(part: ShownPart, isOpen: boolean): boolean {
+    const text = textsOf(part).content;
+    if (text === this.#read.text && isOpen === this.#read.isOpen) return true;
+    const reader = (this.#blocks ??= new BlockReader());
+    const { groups, done } = reader.read(text, isOpen, () => true);
+    if (!done) return false;
+    this.units = groups.map((blocks) => {
+      const kept = this.#groups.get(blocks) ?? new Unit(() => textOfBlocks(blocks));
+      this.#groups.set(blocks, kept);
+      return kept;
+    });
+    // Blocks of a finished text are no longer needed.
+    if (!isOpen) this.#blocks = null;
+    this.#read = { text, isOpen };
+    return true;
+  }
+}
+
+const countIn = (units: Unit[], pattern: RegExp): number =>
+  units.reduce((sum, unit) => sum + unit.count(pattern), 0);
+
+/** Input of a message's text. */
+type Source = { role: string; shownParts: readonly ShownPart[]; writing: boolean };
+
+/** Searchable text of a message, as shown and folded, part by part. */
+export class ShownText {
+  #parts: PartText[] = [];
 
   /** Reads the changes of `source` within a time slice. Returns false if there is more to read. */
-  read({ role, text, thinking, writing }: Source): boolean {
-    const before = this.#source;
-    if (before?.text !== text || before.thinking !== thinking || before.writing !== writing) {
-      if (thinking !== before?.thinking) this.#readThoughts(thinking);
-      if (role === "user")
-        this.#text = new PieceReader(PIECE).read(text).map((piece) => new Part(() => piece));
-      else if (!this.#readAnswer(text, writing)) return false;
-      this.#source = { role, text, thinking, writing };
-    }
-    return this.#fold();
+  read({ role, shownParts, writing }: Source): boolean {
+    this.#parts = shownParts.map(({ kind }, at) => {
+      const kept = this.#parts[at];
+      if (kept?.kind === kind) return kept;
+      return kind === "text" && role !== "user" ? new MarkdownText() : new PlainText(kind);
+    });
+    const last = shownParts.length - 1;
+    const areRead = shownParts.every(
+      (part, at) => this.#parts[at]?.read(part, writing && at === last) ?? false,
+    );
+    return areRead && this.#fold();
   }
 
   count(pattern: RegExp): number {
-    return this.#parts().reduce((sum, part) => sum + part.count(pattern), 0);
+    return countIn(this.#units(), pattern);
   }
 
-  /** Number of matches in the thinking. */
-  countThoughts(pattern: RegExp): number {
-    return this.#thoughts.reduce((sum, part) => sum + part.count(pattern), 0);
+  /** Index of the part with a match, and index of the match in it. */
+  placeOf(pattern: RegExp, nth: number): { part: number; nthInPart: number } {
+    let nthInPart = nth;
+    const part = this.#parts.findIndex(({ units }) => {
+      const count = countIn(units, pattern);
+      if (nthInPart < count) return true;
+      nthInPart -= count;
+      return false;
+    });
+    return { part, nthInPart };
   }
 
   /** Start of a match in the folded text. */
   offsetOf(pattern: RegExp, nth: number): number {
     let before = nth;
     let offset = 0;
-    for (const part of this.#parts()) {
-      const count = part.count(pattern);
-      if (before < count) return offset + ([...part.folded.matchAll(pattern)][before]?.index ?? 0);
+    for (const unit of this.#units()) {
+      const count = unit.count(pattern);
+      if (before < count) return offset + ([...unit.folded.matchAll(pattern)][before]?.index ?? 0);
       before -= count;
-      offset += part.folded.length;
+      offset += unit.folded.length;
     }
     return offset;
   }
@@ -135,11 +220,11 @@ export class ShownText {
   countBefore(pattern: RegExp, offset: number): number {
     let sum = 0;
     let from = 0;
-    for (const part of this.#parts()) {
-      const to = from + part.folded.length;
-      if (to <= offset) sum += part.count(pattern);
+    for (const unit of this.#units()) {
+      const to = from + unit.folded.length;
+      if (to <= offset) sum += unit.count(pattern);
       else
-        for (const { index } of part.folded.matchAll(pattern))
+        for (const { index } of unit.folded.matchAll(pattern))
           if (from + index < offset) sum += 1;
           else return sum;
       from = to;
@@ -147,41 +232,18 @@ export class ShownText {
     return sum;
   }
 
-  #parts(): Part[] {
-    return [...this.#thoughts, ...this.#text];
+  #units(): Unit[] {
+    return this.#parts.flatMap(({ units }) => units);
   }
 
-  /** Folds parts within a time slice. Returns false if there are more. */
+  /** Folds the text within a time slice. Returns false if there is more. */
   #fold(): boolean {
     const end = performance.now() + FOLDING_MS;
-    for (const part of this.#parts()) {
-      if (part.isFolded) continue;
+    for (const unit of this.#units()) {
+      if (unit.isFolded) continue;
       if (performance.now() >= end) return false;
-      void part.folded;
+      void unit.folded;
     }
-    return true;
-  }
-
-  #readThoughts(thinking: string): void {
-    const texts = this.#pieces.read(thinking);
-    this.#thoughts = texts.map((text, at) => {
-      const kept = this.#texts[at] === text ? this.#thoughts[at] : undefined;
-      return kept ?? new Part(() => text);
-    });
-    this.#texts = texts;
-  }
-
-  #readAnswer(text: string, writing: boolean): boolean {
-    const reader = (this.#blocks ??= new BlockReader());
-    const { groups, done } = reader.read(text, writing, () => true);
-    if (!done) return false;
-    this.#text = groups.map((blocks) => {
-      const kept = this.#groups.get(blocks) ?? new Part(() => textOfBlocks(blocks));
-      this.#groups.set(blocks, kept);
-      return kept;
-    });
-    // Blocks of a finished answer are no longer needed.
-    if (!writing) this.#blocks = null;
     return true;
   }
 }

@@ -54,23 +54,6 @@ scene(
   },
 );
 
-scene("calls of tools and their results are shown, folded", {}, async (page) => {
-  const parts = [
-    { kind: "tool-call", id: "1", name: "weigh", arguments: '{"bird": "<b>wren</b>"}' },
-    { kind: "tool-result", id: "1", text: "9 g" },
-    { kind: "text", text: "A wren weighs *nine* grams." },
-  ];
-  await openWith(page, { parts });
-  const answer = log(page).getByRole("article", { name: "Answer" }).first();
-  await answer.getByText("A wren weighs nine grams.").waitFor();
-  const call = answer.getByText('{"bird": "<b>wren</b>"}');
-  assert.equal(await call.isVisible(), false);
-  await answer.getByText("Called weigh").click();
-  await call.waitFor();
-  await answer.getByText("Result").click();
-  await answer.getByText("9 g").waitFor();
-});
-
 scene("the time to the first token has one decimal until ten seconds", {}, async (page) => {
   await openWith(page, { stats: { firstTokenMs: 312, tokensPerSecond: 23.4, tokens: 9 } });
   await button(page, "23 tokens/s · 9 tokens · 0.3 s to start").waitFor();

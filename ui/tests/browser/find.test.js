@@ -207,6 +207,41 @@ scene("thoughts and folded questions are unfolded where it leads there", {}, asy
   assert.equal(await messageOfMatch(page), 2);
 });
 
+scene("calls of tools and their results are found, and unfolded", {}, async (page) => {
+  await fill(page, "x", "y");
+  await page.evaluate(() => {
+    const [chat] = [...window.stage.library.chats.values()].slice(-1);
+    chat.messages[1].parts = [
+      { kind: "thinking", text: "A needle in the hay." },
+      { kind: "text", text: "I look for a *needle*." },
+      { kind: "tool-call", id: "1", name: "find_needle", arguments: '{"a": "**needle**"}' },
+      { kind: "tool-result", id: "1", text: `${"hay\n".repeat(3000)}the NEEDLE` },
+      { kind: "text", text: "There is a needle." },
+    ];
+  });
+  await open(page);
+  const call = log(page).getByRole("button", { name: "Called find_needle" });
+  await find(page, "needle", "1 of 6");
+  await seen(page, "needle");
+  for (const [at, shown, opened] of [
+    ["2 of 6", "needle", "false"],
+    ["3 of 6", "needle", "true"],
+    ["4 of 6", "needle", "true"],
+    ["5 of 6", "NEEDLE", "true"],
+    ["6 of 6", "needle", "true"],
+  ]) {
+    await box(page).press("Enter");
+    await soon(async () => assert.equal(await words(page), at));
+    await seen(page, shown);
+    assert.equal(await call.getAttribute("aria-expanded"), opened, at);
+    // Matches as written, the case included.
+    assert.deepEqual(await marked(page, "current-match"), [shown]);
+  }
+  await soon(async () => assert.equal((await marked(page, "match")).length, 6));
+  await find(page, "**needle**", "1 of 1");
+  await seen(page, "**needle**");
+});
+
 scene("a match in an answer is not taken for one in its thoughts", {}, async (page) => {
   await fill(page, "x", "A bird, and another **Bird**.");
   await page.evaluate(() => {

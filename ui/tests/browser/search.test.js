@@ -118,7 +118,7 @@ scene("a word in a folded message and one in the thinking are unfolded", {}, asy
     const hit = {
       message: answer.id,
       role: "assistant",
-      inThinking: true,
+      kind: "thinking",
       snippet: "\uE000Regulus\uE001",
       at: 0,
     };
@@ -143,6 +143,30 @@ scene("a word in a folded message and one in the thinking are unfolded", {}, asy
   await soon(async () => assert.deepEqual(await marked(page), ["Regulus"]));
   assert(await inView(page));
 });
+
+for (const [words, label, shown, mark] of [
+  ["encyclo", "Tool call", 'encyclopedia {"a_b_": "*regulus*"}', "encyclo"],
+  ["regulus", "Tool call", 'encyclopedia {"a_b_": "*regulus*"}', "regulus"],
+  ["firecrest", "Result", "The firecrest is a *relative*.", "firecrest"],
+])
+  scene(`what a tool reads or returns is found and unfolded: ${words}`, {}, async (page) => {
+    await page.evaluate(() => {
+      const [chat] = [...window.stage.library.chats.values()].slice(-1);
+      chat.messages[1].parts = [
+        { kind: "text", text: "I look it up." },
+        { kind: "tool-call", id: "1", name: "encyclopedia", arguments: '{"a_b_": "*regulus*"}' },
+        { kind: "tool-result", id: "1", text: "The firecrest is a *relative*." },
+        { kind: "text", text: "It is related." },
+      ];
+    });
+    await search(page, words);
+    const hit = hits(page).getByRole("button").filter({ hasText: shown });
+    await hit.getByText(label, { exact: true }).waitFor();
+    await hit.click();
+    await soon(async () => assert.deepEqual(await marked(page), [mark]));
+    assert(await inView(page));
+    await log(page).getByRole("button", { expanded: true }).waitFor();
+  });
 
 scene("whoever scrolls after a hit has the view", { scene: "long" }, async (page) => {
   await search(page, "derivation");

@@ -64,7 +64,7 @@ pub use table::message::{
     ErrorRow, LengthWish, MessageRow, MessageState, MessageTable, NewMessage, OmittedRow, Progress,
 };
 pub use table::preset::{ChatPreset, PresetRow, PresetTable};
-pub use table::search::{ChatHits, Search, SearchAnswer, SearchHit};
+pub use table::search::{ChatHits, PartKind, Search, SearchAnswer, SearchHit};
 pub use table::setting::SettingTable;
 pub use table::window::{WindowRow, WindowTable};
 

@@ -1,5 +1,5 @@
-import { textOf, thinkingOf } from "../parts";
 import { matches, places, terms, type Term } from "../../text/query";
+import { textsOf } from "../../text/shown";
 import type { ChatHits, SearchAnswer, SearchHit } from "../host";
 import type { FakeChat } from "./library";
 
@@ -35,12 +35,16 @@ export function find(chats: FakeChat[], query: string): SearchAnswer {
 export function findIn({ messages }: FakeChat, query: string): SearchHit[] {
   const wanted = terms(query);
   return messages
-    .map((message) => ({ ...message, text: textOf(message), thinking: thinkingOf(message) }))
-    .filter(({ text, thinking }) => matches(`${text} ${thinking}`, wanted))
-    .map(({ id, role, text, thinking, createdAt }) => {
-      const inThinking = places(text, wanted).length === 0;
-      const snippet = excerpt(inThinking ? thinking : text, wanted);
-      return { message: id, role, inThinking, snippet, at: createdAt };
+    .flatMap(({ id, role, parts, createdAt }) => {
+      const texts = parts.map((part) => {
+        const { name, content } = textsOf(part);
+        return { kind: part.kind, text: `${name} ${content}`.trimStart() };
+      });
+      const found = texts.filter(({ text }) => places(text, wanted).length > 0);
+      const best = found.find(({ kind }) => kind === "text") ?? found[0];
+      if (!best || !matches(texts.map(({ text }) => text).join(" "), wanted)) return [];
+      const snippet = excerpt(best.text, wanted);
+      return [{ message: id, role, kind: best.kind, snippet, at: createdAt }];
     })
     .reverse();
 }

@@ -1,4 +1,4 @@
-//! Full-text search over titles, texts and thinking.
+//! Full-text search over titles, texts, thinking, calls of tools and their results.
 //!
 //! There are two indices: of words, for prefixes and phrases; and of trigrams, for matches within words. Both hold
 //! folded text (`fold.rs`). In the index of words each character of Chinese, Japanese and Korean is a word, so that a
@@ -15,6 +15,7 @@ mod snippet;
 mod steps;
 mod words;
 
+use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
@@ -31,7 +32,7 @@ use crate::table::id::MessageId;
 use crate::table::message::IS_DELETED;
 use crate::table::part;
 
-pub use answer::{ChatHits, SearchAnswer, SearchHit};
+pub use answer::{ChatHits, PartKind, SearchAnswer, SearchHit};
 pub(crate) use index::{define_functions, delete_securely, refresh};
 use pass::SearchPass;
 use query::terms;
@@ -333,23 +334,20 @@ impl Search<'_> {
 
     fn hit(&self, message: MessageId, marker: Option<&Marker>) -> rusqlite::Result<SearchHit> {
         let parts = part::of_message(self.db, message)?;
+        let (texts, others): (Vec<_>, Vec<_>) = parts.0.iter().partition(|part| part.is_text());
+        let parts: Vec<_> = (texts.into_iter().chain(others))
+            .map(|part| (PartKind::from(part), indexed_text(part)))
+            .collect();
         let found = marker.and_then(|marker| {
-            let (texts, others): (Vec<_>, Vec<_>) = parts.0.iter().partition(|part| part.is_text());
-            let mut all = texts.into_iter().chain(others);
-            all.find_map(|part| Some((marker.snippet(part.content())?, part)))
+            let mut parts = parts.iter();
+            parts.find_map(|(kind, text)| Some((*kind, marker.snippet(text)?)))
         });
-        let (snippet, part) = match found {
-            Some((snippet, part)) => (snippet, Some(part)),
-            None => {
-                let part = parts
-                    .0
-                    .iter()
-                    .find(|part| part.is_text())
-                    .or(parts.0.first());
-                let beginning = part.map(|part| part.content().chars().take(BEGINNING).collect());
-                (beginning.unwrap_or_default(), part)
-            }
-        };
+        let (kind, snippet) = found.unwrap_or_else(|| {
+            let first = parts.first();
+            first.map_or((PartKind::Text, String::new()), |(kind, text)| {
+                (*kind, text.chars().take(BEGINNING).collect())
+            })
+        });
         let mut read = self
             .db
             .prepare_cached("SELECT created_at, role FROM message WHERE id = ?1")?;
@@ -358,11 +356,21 @@ impl Search<'_> {
                 message,
                 role: Role::from_name(row.get_ref(1)?.as_str()?)
                     .ok_or(FromSqlError::InvalidType)?,
-                in_thinking: matches!(part, Some(Part::Thinking { .. })),
+                kind,
                 snippet,
                 at: row.get(0)?,
             })
         })
+    }
+}
+
+/// Returns the text of a part in the index: a call begins with the name of its tool.
+fn indexed_text(part: &Part) -> Cow<'_, str> {
+    match part {
+        Part::ToolCall {
+            name, arguments, ..
+        } => format!("{name} {arguments}").into(),
+        part => part.content().into(),
     }
 }
 

@@ -3,8 +3,8 @@
 use std::collections::{HashMap, VecDeque};
 
 use store::{
-    ImportedNames, IncomingChat, MessageId, MessageState, NewMessage, Part, Parts, Progress, Role,
-    Store, WholeChat,
+    ImportedNames, IncomingChat, MessageId, MessageState, NewMessage, Part, PartKind, Parts,
+    Progress, Role, Store, WholeChat,
 };
 
 use crate::{LONG, answer, chat, found};
@@ -73,6 +73,39 @@ fn every_kind_of_part_and_role_comes_back_and_is_found() {
         ("relative", 3),
     ] {
         assert_eq!(found(&store, query), [Some(messages[at].0)], "{query}");
+    }
+}
+
+#[test]
+fn a_hit_says_which_kind_of_part_it_is_in() {
+    let store = Store::in_memory().unwrap();
+    with_tool(&store);
+    for (query, kind, snippet) in [
+        ("moment", PartKind::Text, "One [moment]."),
+        ("better", PartKind::Thinking, "I had [better] look it up."),
+        (
+            "encyclo",
+            PartKind::ToolCall,
+            r#"[encyclopedia] {"entry":"Regulus"}"#,
+        ),
+        (
+            "regulus encyclopedia",
+            PartKind::ToolCall,
+            r#"[encyclopedia] {"entry":"[Regulus]"}"#,
+        ),
+        (
+            "relative",
+            PartKind::ToolResult,
+            "The firecrest is a [relative].",
+        ),
+    ] {
+        let mut chats = store.search().find(query, 1).unwrap().chats;
+        let hit = chats.remove(0).hits.remove(0);
+        let shown = hit
+            .snippet
+            .replace('\u{E000}', "[")
+            .replace('\u{E001}', "]");
+        assert_eq!((hit.kind, &*shown), (kind, snippet), "{query}");
     }
 }
 

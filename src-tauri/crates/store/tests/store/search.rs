@@ -1,6 +1,6 @@
 use std::time::{Duration, Instant};
 
-use store::{ChatId, MessageState, Parts, Progress, SearchHit, Store};
+use store::{ChatId, MessageState, PartKind, Parts, Progress, SearchHit, Store};
 
 use crate::{LONG, answer, chat, found, say};
 
@@ -247,9 +247,12 @@ fn what_is_found_in_the_thinking_says_so() {
     let places: Vec<_> = found
         .hits
         .iter()
-        .map(|hit| (hit.message, hit.in_thinking))
+        .map(|hit| (hit.message, hit.kind))
         .collect();
-    assert_eq!(places, [(message, true), (asked, false)]);
+    assert_eq!(
+        places,
+        [(message, PartKind::Thinking), (asked, PartKind::Text)]
+    );
     assert!(found.hits[0].snippet.contains("\u{E000}regulus\u{E001} is"));
 }
 

@@ -1,6 +1,6 @@
 //! Results of a search.
 
-use inference::Role;
+use inference::{Part, Role};
 use serde::Serialize;
 
 use crate::table::id::{ChatId, MessageId};
@@ -47,11 +47,37 @@ pub struct SearchHit {
     pub message: MessageId,
     /// Its author.
     pub role: Role,
-    /// True if the snippet is from its thinking.
-    pub in_thinking: bool,
+    /// Kind of the part that the snippet is from.
+    pub kind: PartKind,
     /// Original text around the hits, which stand between U+E000 and U+E001.
     pub snippet: String,
     /// Unix seconds of the message.
     #[cfg_attr(feature = "specta", specta(type = u32))]
     pub at: i64,
+}
+
+/// The kind of a part of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "specta", derive(specta::Type))]
+#[serde(rename_all = "kebab-case")]
+pub enum PartKind {
+    /// Text.
+    Text,
+    /// Reasoning of the model.
+    Thinking,
+    /// A call of a tool.
+    ToolCall,
+    /// The result of a call.
+    ToolResult,
+}
+
+impl From<&Part> for PartKind {
+    fn from(part: &Part) -> PartKind {
+        match part {
+            Part::Text { .. } => PartKind::Text,
+            Part::Thinking { .. } => PartKind::Thinking,
+            Part::ToolCall { .. } => PartKind::ToolCall,
+            Part::ToolResult { .. } => PartKind::ToolResult,
+        }
+    }
 }
