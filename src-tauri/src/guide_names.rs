@@ -11,10 +11,11 @@ use guide::Guide;
 use app::cli::{Cli, ENVIRONMENT};
 
 /// Names in bold that are put together by the page, or are not the page's.
-const NOT_LITERAL: [(&str, &str); 7] = [
+const NOT_LITERAL: [(&str, &str); 8] = [
     ("Delete message and what follows", "made of parts"),
     ("Delete answer and what follows", "made of parts"),
     ("Copy answer", "made of parts"),
+    ("Edit answer", "made of parts"),
     ("Copy message", "made of parts"),
     ("SmolLM3-3B", "the model's name, from its manifest"),
     ("Delete for good…", "made of parts"),
