@@ -265,8 +265,8 @@ impl ChatActor {
         others.into_iter().flatten().fold(idle, Instant::min)
     }
 
-    /// Starts the next jobs. An opening precedes the answers that have not begun: they are for the requested model.
-    /// Those that have begun come first.
+    /// Starts the next jobs. An opening waits for the answers that have begun, and precedes the others: they are for the
+    /// requested model.
     fn next_jobs(&mut self) {
         if self.model.opening() {
             return;

@@ -1,6 +1,7 @@
 //! Logits equal those of a cold run, however the tokens came into the cache.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -486,4 +487,37 @@ fn a_gpu_that_fails_during_an_answer_fails_over_to_the_cpu() {
             assert_eq!(session.sequence.tokens().len(), prompt.len() + 12);
         }
     }
+}
+
+#[test]
+fn an_answer_of_a_gpu_can_be_cancelled_while_the_cpu_reads_it_again() {
+    let Some(exec) = device() else { return };
+    let (gguf, config) = tiny();
+    let lost = InjectedFault::Fails(gpu::GpuError::Lost("unplugged".to_owned()));
+    let failing = Faulty::new(exec, usize::MAX, lost);
+    let model = GpuModel::load(failing.clone(), &config, &gguf, EXACT, 64, &mut |_| {});
+    let cancel = Arc::<AtomicBool>::default();
+    let stop = Arc::clone(&cancel);
+    let reload = Box::new(move || {
+        stop.store(true, Ordering::Relaxed);
+        let (gguf, config) = tiny();
+        let model = CpuModel::load(&config, Cpu::exact(2), &gguf, KvType::F32, 32, &mut |_| {});
+        let model = model.map_err(|error| error.to_string())?;
+        Ok(Box::new(model) as Box<dyn Evaluate>)
+    });
+    let model = Box::new(model.expect("it takes the model"));
+    let mut single = Single::of(Session::with_failover(model, reload));
+    let prompt = tokens(14, 40);
+    read(&mut single, &prompt);
+    let mut sampler = Sampler::new(Sampling::default(), 1);
+    assert!(single.samples_on_device(&sampler));
+    failing.show_after(0);
+    let Single { session, sequence } = &mut single;
+    let next = session.step_on_device(sequence, 7, &mut sampler, true, &cancel);
+    assert_eq!(next.expect("it is survived"), None);
+    assert_eq!(sequence.tokens(), prompt);
+    // It goes on as if nothing had happened.
+    let next = session.step_on_device(sequence, 7, &mut sampler, true, &NEVER);
+    assert!(next.expect("no failure").is_some());
+    assert_eq!(sequence.tokens().len(), prompt.len() + 1);
 }

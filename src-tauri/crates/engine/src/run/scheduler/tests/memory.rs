@@ -121,6 +121,41 @@ fn all_answers_go_on_after_a_failover_which_frees_their_caches_first() {
 }
 
 #[test]
+fn an_answer_can_be_cancelled_while_it_is_read_again_after_a_failover() {
+    let lost = Arc::<AtomicBool>::default();
+    let model = Crowded {
+        model: scripted(),
+        sequences: Arc::default(),
+        room: Arc::new(AtomicUsize::new(9)),
+        lost: Arc::clone(&lost),
+    };
+    let request = request(&Prompt::of_ids(vec![2; 300]), &params(1, 0.0, 30));
+    let cancel = Arc::clone(&request.signals.cancel);
+    let passes = Arc::<AtomicUsize>::default();
+    let read_again = Arc::clone(&passes);
+    let reload = Box::new(move || {
+        let (cancel, passes) = (Arc::clone(&cancel), Arc::clone(&read_again));
+        let on_pass = move |_| {
+            passes.fetch_add(1, Ordering::Relaxed);
+            cancel.store(true, Ordering::Relaxed);
+        };
+        let vocab = tokenizer().vocabulary_size();
+        let model = Scripted::new(move |_| vec![0.0; vocab], on_pass);
+        Ok(Box::new(model) as Box<dyn Evaluate>)
+    });
+    let session = even(Session::with_failover(Box::new(model), reload));
+    let mut run = ScheduledRun::new(session, 4096);
+    let at = run.submit(request);
+    while run.written[at].ids.len() < 5 {
+        run.step();
+    }
+    lost.store(true, Ordering::Relaxed);
+    run.finish();
+    assert_eq!(run.written[at].reason, Some(Ok(StopReason::Cancelled)));
+    assert_eq!(passes.load(Ordering::Relaxed), 1, "of five");
+}
+
+#[test]
 fn a_request_without_room_waits_until_the_others_end() {
     let (prompts, params) = (prompts(), vec![params(1, 0.0, 15); 5]);
     for room in [1, 2] {
