@@ -19,7 +19,7 @@ use crate::run::session::{Reload, Session};
 
 /// A model on its device.
 pub struct Placed {
-    /// The model with an empty cache.
+    /// The model, without sequences.
     pub session: Session,
     /// The device.
     pub device: ActiveDevice,
