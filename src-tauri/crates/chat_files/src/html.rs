@@ -6,11 +6,11 @@ mod guard;
 
 use std::io::{self, Write};
 
+use figures::without_bidi_controls;
 use store::{Part, Role, WholeChat};
 
 pub(crate) use self::answers::Answers;
 use self::escaped::escaped;
-use crate::bidi::without_bidi_controls;
 use crate::options::WriteOptions;
 use crate::shown::{Shown, author, branch, called, days, ending, thought};
 

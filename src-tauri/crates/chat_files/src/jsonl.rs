@@ -16,7 +16,7 @@ use crate::read_error::{ReadError, without_place};
 /// The name in the first line.
 pub(crate) const NAME: &str = "goldcrest-chats";
 /// Raised by a change that older versions cannot read.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 /// Maximum bytes of a line: a message has 4 MB at most, and its tokens.
 const LONGEST_LINE: u64 = 64 << 20;
 

@@ -9,7 +9,6 @@
 
 #![warn(missing_docs)]
 
-mod bidi;
 mod dates;
 mod document;
 mod file_reading;
@@ -27,7 +26,6 @@ mod source;
 mod target;
 mod write;
 
-pub use bidi::without_bidi_controls;
 pub use document::Document;
 pub use file_reading::{Item, Omissions, Tally};
 pub use options::{DocumentKind, Format, OnProgress, WriteOptions};

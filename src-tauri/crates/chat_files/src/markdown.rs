@@ -2,10 +2,10 @@
 
 use std::io::{self, Write};
 
+use figures::without_bidi_controls;
 use pulldown_cmark::{Event, HeadingLevel, Parser, Tag};
 use store::{Part, Role, WholeChat};
 
-use crate::bidi::without_bidi_controls;
 use crate::options::WriteOptions;
 use crate::shown::{Shown, author, branch, called, days, ending, thought};
 

@@ -1,6 +1,11 @@
-//! Numbers as the user reads them. The page formats them in the same way: `ui/src/text/figures.ts`.
+//! Numbers as the user reads them, and text of unknown origin without the characters that deceive. The page formats
+//! numbers in the same way: `ui/src/text/figures.ts`.
 
 #![warn(missing_docs)]
+
+mod foreign;
+
+pub use foreign::{is_obeyed, without_bidi_controls, without_controls};
 
 /// A whole number with its digits in groups of three: `131,072`.
 pub fn count(number: usize) -> String {

@@ -25,6 +25,13 @@ pub enum Event<'a> {
         /// Its kind.
         kind: TokenKind,
     },
+    /// A call is complete with the last token.
+    Call {
+        /// Name of the tool.
+        name: &'a str,
+        /// Its arguments, as a JSON object.
+        arguments: &'a str,
+    },
 }
 
 /// Reasons for the end of an answer.

@@ -1,7 +1,11 @@
 //! Input of a model.
 
+use std::sync::Arc;
+
 use jiff::civil::Date;
 use serde::{Deserialize, Serialize};
+
+use crate::tool::ToolDefinition;
 
 /// The speaker of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -101,6 +105,8 @@ pub struct Conversation {
     pub messages: Vec<Turn>,
     /// Instructions of the user, which replace the template's.
     pub instructions: Option<String>,
+    /// Tools that the prompt offers.
+    pub tools: Arc<[ToolDefinition]>,
     /// True if the model is to think first. Otherwise earlier thinking is left out.
     pub thinking: bool,
     /// Date that the template writes; the same for a whole chat, so that its prompt never changes.

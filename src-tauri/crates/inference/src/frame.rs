@@ -22,6 +22,17 @@ pub struct PromptFrame {
     pub system: Option<MessageFrame>,
     /// Frame of a tool's result; `None` if the template leaves it out.
     pub tool: Option<MessageFrame>,
+    /// Tool whose calls are written as programs.
+    pub code: Option<CodeTool>,
+}
+
+/// A tool whose calls are written as programs, without JSON.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct CodeTool {
+    /// Its name.
+    pub name: String,
+    /// The argument that is the program.
+    pub argument: String,
 }
 
 impl PromptFrame {

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::MIN_TEMPERATURE;
+use crate::tool::Constraint;
 
 /// Sampling parameters. The defaults are those that SmolLM3's makers recommend, for models whose file gives none.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -135,6 +136,8 @@ pub struct GenerateParams {
     pub lookup: bool,
     /// True if an answer that repeats itself is stopped.
     pub stops_repetition: bool,
+    /// Limit of the form; `None` if the answer is free, and calls in it are text.
+    pub constraint: Option<Constraint>,
 }
 
 #[cfg(test)]

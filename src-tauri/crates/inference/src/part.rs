@@ -34,9 +34,59 @@ pub enum Part {
     ToolResult {
         /// Id of the call.
         id: String,
-        /// The result.
+        /// The result, or the reason why there is none.
         text: String,
+        /// The end of the call.
+        #[serde(default, skip_serializing_if = "ToolOutcome::is_done")]
+        outcome: ToolOutcome,
+        /// Name of the MCP server that gave it; `None` for a built-in tool.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        server: Option<String>,
     },
+}
+
+/// Ends of a call.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "specta", derive(specta::Type))]
+#[serde(rename_all = "kebab-case")]
+pub enum ToolOutcome {
+    /// The tool returned a result.
+    #[default]
+    Done,
+    /// The tool failed, or the call was wrong.
+    Failed,
+    /// The user did not allow it.
+    Denied,
+    /// The answer was stopped before.
+    NotRun,
+}
+
+impl ToolOutcome {
+    /// Returns the name in the store and on the wire.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            ToolOutcome::Done => "done",
+            ToolOutcome::Failed => "failed",
+            ToolOutcome::Denied => "denied",
+            ToolOutcome::NotRun => "not-run",
+        }
+    }
+
+    /// Returns the outcome of this name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<ToolOutcome> {
+        use ToolOutcome::{Denied, Done, Failed, NotRun};
+        [Done, Failed, Denied, NotRun]
+            .into_iter()
+            .find(|outcome| outcome.name() == name)
+    }
+
+    /// Returns true for [`ToolOutcome::Done`].
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        *self == ToolOutcome::Done
+    }
 }
 
 impl Part {

@@ -7,6 +7,8 @@ pub enum TokenKind {
     Thinking,
     /// The answer.
     Answer,
+    /// A call of a tool, tags included.
+    Call,
     /// Tags and control tokens, whose text is not shown.
     Control,
 }

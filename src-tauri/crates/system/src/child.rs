@@ -61,6 +61,31 @@ pub enum ChildFault {
     TooMuchOutput,
 }
 
+impl ChildError {
+    /// Returns whether it exceeded its time limit, or its limit of CPU time.
+    pub fn is_out_of_time(&self) -> bool {
+        match self.fault {
+            ChildFault::TimedOut => true,
+            ChildFault::Crashed(status) => is_out_of_cpu_time(status),
+            _ => false,
+        }
+    }
+
+    /// Returns whether an allocation failed. Rust's runtime then writes this message.
+    pub fn is_out_of_memory(&self) -> bool {
+        self.crashed_saying("memory allocation of")
+    }
+
+    /// Returns whether its stack was too small. Rust's runtime then writes this message.
+    pub fn is_too_deep(&self) -> bool {
+        self.crashed_saying("overflowed its stack")
+    }
+
+    fn crashed_saying(&self, message: &str) -> bool {
+        matches!(self.fault, ChildFault::Crashed(_)) && self.stderr.contains(message)
+    }
+}
+
 impl Child {
     /// Runs the program once and returns what it writes to stdout.
     pub fn run(&self, call: Call<'_>) -> Result<Vec<u8>, ChildError> {
@@ -180,5 +205,16 @@ fn was_interrupted(status: ExitStatus) -> bool {
 
 #[cfg(not(unix))]
 fn was_interrupted(_: ExitStatus) -> bool {
+    false
+}
+
+#[cfg(unix)]
+fn is_out_of_cpu_time(status: ExitStatus) -> bool {
+    use std::os::unix::process::ExitStatusExt;
+    status.signal() == Some(rustix::process::Signal::XCPU.as_raw())
+}
+
+#[cfg(not(unix))]
+fn is_out_of_cpu_time(_: ExitStatus) -> bool {
     false
 }

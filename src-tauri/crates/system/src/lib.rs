@@ -1,5 +1,7 @@
 //! Operating-system services of the app: child processes with limits, and files that only the user may read.
 
 pub mod child;
+pub mod frames;
+pub mod limits;
 pub mod private;
 pub mod regular;

@@ -153,8 +153,8 @@ fn our_own_format_is_read_strictly() {
     for (harm, with, says) in [
         (
             "\"version\":1",
-            "\"version\":3",
-            "newer version of Goldcrest (its format is 3",
+            "\"version\":4",
+            "newer version of Goldcrest (its format is 4",
         ),
         ("\"leaf\":1", "\"leaf\":7", "line 5"),
         (

@@ -7,7 +7,7 @@ use chat_files::{
     Document, DocumentKind, Format, Render, Target, WriteError, WriteOptions, Written, write,
 };
 use jiff::tz::TimeZone;
-use store::{ChatId, MessageState, NewMessage, Part, Parts, Progress, Role, Store};
+use store::{ChatId, MessageState, NewMessage, Part, Parts, Progress, Role, Store, ToolOutcome};
 
 use crate::read_text;
 
@@ -121,6 +121,8 @@ fn calls_of_tools_and_their_results_are_shown_in_their_place() {
     let result = Part::ToolResult {
         id: "call-1".into(),
         text: "9 g\n```".into(),
+        outcome: ToolOutcome::Done,
+        server: None,
     };
     let text = |text: &str| Part::Text { text: text.into() };
     let messages = [

@@ -8,6 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::{Call, Child, ChildError, ChildFault, end, status, stderr_of, was_interrupted};
+use crate::frames::{LARGEST, READY};
 
 /// Bytes read from stdout at once, and number of such parts that are read ahead.
 const PART: usize = 1 << 16;
@@ -16,6 +17,8 @@ const PARTS_AHEAD: usize = 16;
 const END_TIMEOUT: Duration = Duration::from_secs(5);
 /// Time limit for a child to end by itself after its stdin is closed, before it is killed.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
+/// Maximum bytes that a runtime may print before the child writes [`READY`].
+const MOST_PRINTED: usize = 1 << 12;
 /// Pause between two checks of the cancel flag.
 const PAUSE: Duration = Duration::from_millis(20);
 
@@ -128,6 +131,51 @@ impl StreamingChild {
                 Err(RecvTimeoutError::Disconnected) => return Err(self.ended()),
             }
         }
+    }
+
+    /// Waits for [`READY`], and skips what comes before. False if `go_on` returned false.
+    ///
+    /// # Errors
+    /// Fails if that takes longer than `timeout`, or if it ends or prints too much before.
+    pub fn receive_ready(
+        &mut self,
+        timeout: Duration,
+        go_on: &mut dyn FnMut() -> bool,
+    ) -> Result<bool, ChildError> {
+        let mut byte = [0];
+        for _ in 0..MOST_PRINTED {
+            if !self.receive_while(&mut byte, timeout, go_on)? {
+                return Ok(false);
+            }
+            if byte == [READY] {
+                return Ok(true);
+            }
+        }
+        end(&mut self.child);
+        Err(self.error(ChildFault::TooMuchOutput))
+    }
+
+    /// Returns the next frame; `None` if `go_on` returned false.
+    ///
+    /// # Errors
+    /// Fails if that takes longer than `timeout`, if the frame is too long, or if the child ends before.
+    pub fn receive_frame(
+        &mut self,
+        timeout: Duration,
+        go_on: &mut dyn FnMut() -> bool,
+    ) -> Result<Option<Vec<u8>>, ChildError> {
+        let mut length = [0; 4];
+        if !self.receive_while(&mut length, timeout, go_on)? {
+            return Ok(None);
+        }
+        let length = u32::from_le_bytes(length) as usize;
+        if length > LARGEST {
+            end(&mut self.child);
+            return Err(self.error(ChildFault::TooMuchOutput));
+        }
+        let mut frame = vec![0; length];
+        let is_whole = self.receive_while(&mut frame, timeout, go_on)?;
+        Ok(is_whole.then_some(frame))
     }
 
     /// Kills it at once, whatever it does.
