@@ -1,5 +1,6 @@
 //! Speed of a loaded model, measured as llama-bench does, and synthetic models of random weights.
 
+mod form;
 mod instrument;
 mod on_gpu;
 mod parallel;
@@ -18,6 +19,8 @@ use engine::{CpuLevel, Engine, GenerateError, PromptError, process};
 use inference::{Conversation, GenerateParams, Role, Sampling, Signals, Turn};
 use serde::Serialize;
 
+pub use form::FormReport;
+use form::VOCABULARY;
 use instrument::{Instrument, median, median_of};
 pub use on_gpu::{GpuReport, KernelReport};
 pub use parallel::{BesideReport, ParallelReport, parallel};
@@ -85,6 +88,8 @@ pub struct BenchReport {
     pub integer_used: Option<f64>,
     /// Median time to sample a token from [`VOCABULARY`] logits with the default chain, in milliseconds.
     pub sampling_ms: f64,
+    /// Cost of holding an answer to a form, with as many tokens.
+    pub form: FormReport,
     /// Cost of a token on a GPU, by kernel.
     pub gpu: Option<GpuReport>,
     /// The follow-up, if measured.
@@ -134,9 +139,6 @@ pub struct FollowUp {
     /// Time to first token in seconds: rendering, encoding and prefill of the prompt, and sampling.
     pub first_token_s: f64,
 }
-
-/// SmolLM3's vocabulary.
-const VOCABULARY: usize = 128_256;
 
 /// Measures prefill and decoding of arbitrary tokens.
 ///
@@ -213,6 +215,7 @@ impl Instrument<'_> {
                 prefill_tok_s.map(|rate| rate * products_per_token as f64 / integers),
             ),
             sampling_ms: 1e3 * sampling_seconds(),
+            form: form::form_report()?,
             gpu,
             follow_up,
             lookup,
@@ -243,6 +246,7 @@ impl Instrument<'_> {
             messages: vec![question("What is there to know about goldcrests?"), answer],
             instructions: None,
             thinking: false,
+            tools: std::sync::Arc::default(),
             today: jiff::civil::Date::constant(2026, 3, 5),
         };
         let never = Signals::default();

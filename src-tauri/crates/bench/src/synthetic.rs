@@ -417,7 +417,7 @@ fn vocabulary(size: u32) -> (Vec<String>, Vec<i32>) {
 }
 
 /// Returns GPT-2's printable character for each byte, in the order of the bytes.
-fn byte_characters() -> impl Iterator<Item = char> {
+pub(crate) fn byte_characters() -> impl Iterator<Item = char> {
     let mut replacements = (0x100..).filter_map(char::from_u32);
     (0u8..=255).map(move |byte| match byte {
         b'!'..=b'~' | 0xa1..=0xac | 0xae..=0xff => char::from(byte),

@@ -105,6 +105,7 @@ impl Engine {
             "model loaded"
         );
         let mut scheduler = Scheduler::new(session, Arc::clone(&file.tokenizer), context);
+        set_calls(&mut scheduler, &file.template);
         let per_token = kv_bytes_per_token(&config, kv);
         scheduler.set_memory_check(Box::new(move |tokens| {
             let needed = per_token.saturating_mul(tokens as u64);
@@ -134,14 +135,16 @@ impl Engine {
         let mut summary = file.summary.clone();
         summary.context_length = context.min(file.config.context);
         let model = ExternalModel::new(source, file.config.shape.vocab);
+        let mut scheduler = Scheduler::new(
+            Session::new(Box::new(model)),
+            Arc::clone(&file.tokenizer),
+            summary.context_length,
+        );
+        set_calls(&mut scheduler, &file.template);
         Engine {
             file: file.clone(),
             config: file.config.clone(),
-            scheduler: Scheduler::new(
-                Session::new(Box::new(model)),
-                Arc::clone(&file.tokenizer),
-                summary.context_length,
-            ),
+            scheduler,
             summary,
             device,
             kv: KvType::F32,
@@ -372,6 +375,15 @@ impl Engine {
     /// The model and the parked sequences.
     pub fn session(&mut self) -> &mut Session {
         &mut self.scheduler.session
+    }
+}
+
+/// Sets the format of calls.
+fn set_calls(scheduler: &mut Scheduler, template: &ChatTemplate) {
+    if template.can_call_tools() {
+        let runs_code = template.listing_tools().capabilities().code;
+        let format = &template.protocol().calls;
+        scheduler.grammars.set_calls(format, runs_code);
     }
 }
 

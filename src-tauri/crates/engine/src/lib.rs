@@ -8,6 +8,7 @@ mod context;
 mod context_cost;
 mod engine;
 pub mod gguf;
+mod grammar;
 mod inspect;
 pub mod machine;
 pub mod model;
@@ -24,11 +25,12 @@ pub mod text;
 pub use context_cost::{ContextCost, ContextCosts, context_costs};
 pub use engine::Engine;
 pub use gguf::{Gguf, GgufError};
+pub use grammar::{FormCost, SchemaError, check_schema};
 pub use inference::{
-    Conversation, Event, Finished, GenerateParams, KvType, MAX_TOKENS, MIN_P, ModelRequest,
-    PARAMETERS, Parameter, Priority, Prompt, PromptFrame, REPEAT_PENALTY, RequestId, Role, SEED,
-    Sampling, SamplingDefaults, Signals, Stats, StopReason, TEMPERATURE, THINKING_BUDGET, TOP_K,
-    TOP_P, ThinkingCut, TokenKind, Turn,
+    Constraint, Conversation, Event, Finished, GenerateParams, KvType, MAX_TOKENS, MIN_P,
+    ModelRequest, PARAMETERS, Parameter, Priority, Prompt, PromptFrame, REPEAT_PENALTY, RequestId,
+    Role, SEED, Sampling, SamplingDefaults, Signals, Stats, StopReason, TEMPERATURE,
+    THINKING_BUDGET, TOP_K, TOP_P, ThinkingCut, TokenKind, ToolCall, ToolDefinition, Turn,
 };
 pub use inspect::{Inspection, ModelLine, TensorLine, TypeTotal};
 pub use kernels::{CpuLevel, CpuLevelError, read_bandwidth};

@@ -41,6 +41,8 @@ pub struct ModelSummary {
     pub protocol: ChosenProtocol,
     /// True if its chat format has a thinking that can be switched on and off.
     pub can_think: bool,
+    /// True if its prompts can list tools, and its chat format has calls.
+    pub can_call_tools: bool,
     /// Sampling defaults of the file, else those recommended for the chat format.
     pub sampling: SamplingDefaults,
     /// Identifies the file: a hash of its header and size. Token ids are valid for one model only.
@@ -73,6 +75,7 @@ impl ModelSummary {
             trained_context: config.without_window.unwrap_or(config.context),
             protocol,
             can_think: capabilities.thinking,
+            can_call_tools: template.can_call_tools(),
             sampling: SamplingDefaults {
                 with_thinking: sampling(gguf, protocol.protocol.sampling_of(parameters, true)),
                 without_thinking: sampling(gguf, protocol.protocol.sampling_of(parameters, false)),

@@ -26,6 +26,7 @@ fn every_turn_goes_on_from_the_cache() {
                 messages: messages.clone(),
                 instructions: None,
                 thinking,
+                tools: std::sync::Arc::default(),
                 today: Date::constant(2026, 3, 5),
             };
             let prompt = engine.prompt(&conversation).expect("a prompt");

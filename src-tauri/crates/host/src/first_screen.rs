@@ -70,6 +70,7 @@ fn every_suggestion_of_the_first_screen_is_answered_rightly() {
                 messages: vec![Turn::new(Role::User, question)],
                 instructions: None,
                 thinking: false,
+                tools: std::sync::Arc::default(),
                 today: jiff::civil::date(2026, 1, 1),
             };
             let params = GenerateParams {

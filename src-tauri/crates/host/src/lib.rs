@@ -20,8 +20,8 @@ use chat::{
 };
 use devices::{CrashMarkers, Devices, Work};
 use engine::{
-    Conversation, Event, Finished, GenerateError, KvBlocks, ModelFile, ModelRequest, NoBlocks,
-    Priority, Prompt, RequestId, Signals, StepOptions,
+    Constraint, Conversation, Event, Finished, GenerateError, KvBlocks, ModelFile, ModelRequest,
+    NoBlocks, Priority, Prompt, RequestId, Signals, StepOptions,
 };
 
 use crate::power::Power;
@@ -96,7 +96,12 @@ impl ModelHost for EngineModel {
         open.prompt(conversation, cancel)
     }
 
-    fn submit(&mut self, request: ModelRequest) -> Result<(), Failure> {
+    fn submit(&mut self, mut request: ModelRequest) -> Result<(), Failure> {
+        if test_hooks::requires_calls()
+            && let Some(Constraint::Calls { required, .. }) = &mut request.params.constraint
+        {
+            *required = true;
+        }
         let open = self.open.as_mut().ok_or_else(no_model)?;
         if request.priority == Priority::ReadAhead {
             self.ahead = Some((request.id, request.signals.clone()));

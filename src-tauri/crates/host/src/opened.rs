@@ -160,6 +160,7 @@ pub(super) fn info(model: &OpenModel, choice: &ModelChoice) -> ModelInfo {
         fingerprint: summary.fingerprint.clone(),
         chat_format: summary.protocol.to_string(),
         can_think: summary.can_think,
+        can_call_tools: summary.can_call_tools,
         sampling: summary.sampling.clone(),
         device: device_info(model),
     }

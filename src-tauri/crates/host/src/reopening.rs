@@ -44,6 +44,7 @@ fn conversation(turns: &[&str]) -> Conversation {
         messages,
         instructions: None,
         thinking: false,
+        tools: std::sync::Arc::default(),
         today: jiff::civil::date(2026, 3, 5),
     }
 }

@@ -125,6 +125,7 @@ fn what_the_engine_says_of_a_device_and_a_model_is_said_of_it() {
                 reason: "The CPU was chosen".into(),
                 report: None,
             },
+            can_call_tools: true,
         };
         assert_eq!(info(&model, &choice), expected);
     }

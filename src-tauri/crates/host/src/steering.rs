@@ -31,6 +31,7 @@ fn conversation(messages: &[Turn], thinking: bool) -> Conversation {
         messages: messages.to_vec(),
         instructions: None,
         thinking,
+        tools: std::sync::Arc::default(),
         today: jiff::civil::date(2026, 3, 5),
     }
 }
@@ -81,7 +82,7 @@ fn answer(
             match kind {
                 TokenKind::Thinking => thinking.push_str(piece),
                 TokenKind::Answer => text.push_str(piece),
-                TokenKind::Control => {}
+                TokenKind::Call | TokenKind::Control => {}
             }
         }
     });

@@ -13,6 +13,13 @@ const HOLD_OPENING: &str = "GOLDCREST_HOLD_OPENING";
 /// Falsifies the engine's logits that `goldcrest verify` compares, if set.
 const DISTURB_LOGITS: &str = "GOLDCREST_DISTURB_LOGITS";
 
+/// Makes a model call a tool whenever it can, if set: the tiny model has random weights.
+const REQUIRE_CALLS: &str = "GOLDCREST_REQUIRE_CALLS";
+
+pub fn requires_calls() -> bool {
+    variable(REQUIRE_CALLS).is_some()
+}
+
 pub fn disturbs_logits() -> bool {
     variable(DISTURB_LOGITS).is_some()
 }

@@ -50,6 +50,7 @@ fn asked(messages: Vec<Turn>) -> Asked {
             messages,
             instructions: None,
             thinking: false,
+            tools: std::sync::Arc::default(),
             today: jiff::civil::date(2026, 3, 5),
         },
         params: GenerateParams {

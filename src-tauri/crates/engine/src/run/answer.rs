@@ -7,6 +7,9 @@ use inference::{
     Event, Finished, GenerateParams, ModelRequest, Signals, Stats, StopReason, TokenKind,
 };
 
+use crate::grammar::AnswerRules;
+use crate::run::constraint::{ConstrainedAnswer, TokenRole};
+use crate::run::error::GenerateError;
 use crate::run::random::random_seed;
 use crate::run::repetition::Repetition;
 use crate::run::sampler::{Sampler, suppress};
@@ -30,6 +33,9 @@ pub(crate) struct AnswerWriter {
     text: Decoder,
     thinking: ThinkingEnd,
     repetition: Option<Repetition>,
+    constraint: Option<ConstrainedAnswer>,
+    /// Tokens that may open a call and are not reported yet, with their text.
+    held: Vec<(u32, String)>,
     /// The prompt and the answer.
     tokens: Vec<u32>,
     pub(crate) stats: Stats,
@@ -41,6 +47,7 @@ impl AnswerWriter {
         tokenizer: &Arc<Tokenizer>,
         context: usize,
         request: &ModelRequest,
+        rules: Option<Arc<AnswerRules>>,
     ) -> AnswerWriter {
         let ModelRequest {
             prompt,
@@ -49,6 +56,12 @@ impl AnswerWriter {
             ..
         } = request;
         let seed = params.sampling.seed.unwrap_or_else(random_seed);
+        let suppressed = match &rules {
+            Some(rules) => ConstrainedAnswer::suppressed(rules, tokenizer),
+            None => tokenizer.suppressed().to_vec(),
+        };
+        let constraint =
+            rules.map(|rules| ConstrainedAnswer::new(rules, Arc::clone(tokenizer), &prompt.ids));
         AnswerWriter {
             tokenizer: Arc::clone(tokenizer),
             context,
@@ -56,12 +69,13 @@ impl AnswerWriter {
             signals: signals.clone(),
             started: Instant::now(),
             reading_since: None,
-            sampler: Sampler::new(params.sampling.clone(), seed)
-                .with_suppressed(tokenizer.suppressed()),
+            sampler: Sampler::new(params.sampling.clone(), seed).with_suppressed(&suppressed),
             parts: PartTracker::new(tokenizer, prompt.starts_in, prompt.begun),
             text: tokenizer.decoder_after(&prompt.ids),
             thinking: ThinkingEnd::new(params.thinking_budget, Arc::clone(&signals.answer_now)),
             repetition: params.stops_repetition.then(Repetition::new),
+            constraint,
+            held: Vec::new(),
             tokens: prompt.ids.clone(),
             stats: Stats {
                 prompt_tokens: prompt.ids.len(),
@@ -121,7 +135,17 @@ impl AnswerWriter {
 
     /// Returns the next token if it is forced.
     pub(crate) fn forced(&mut self) -> Option<u32> {
-        self.thinking.next()
+        self.thinking.next().or_else(|| self.determined())
+    }
+
+    /// Returns the next token if the form of the answer determines it.
+    pub(crate) fn determined(&mut self) -> Option<u32> {
+        self.constraint.as_mut()?.forced()
+    }
+
+    /// The form of the answer.
+    pub(crate) fn rules(&self) -> Option<&Arc<AnswerRules>> {
+        self.constraint.as_ref().map(ConstrainedAnswer::rules)
     }
 
     /// Returns true if the token after the next one may be sampled before the next one is known.
@@ -130,22 +154,43 @@ impl AnswerWriter {
     }
 
     /// Samples the next token from the logits `[vocab]` after the last one.
-    pub(crate) fn sample(&mut self, logits: &mut [f32]) -> u32 {
+    ///
+    /// # Errors
+    /// Fails if the answer cannot be held to its form any longer.
+    pub(crate) fn sample(&mut self, logits: &mut [f32]) -> Result<u32, GenerateError> {
         if self.params.goes_on && self.stats.tokens == 0 {
             suppress(logits, self.tokenizer.turn_ends());
         }
-        self.sampler.sample(logits, &self.tokens)
+        if let Some(constraint) = &mut self.constraint {
+            constraint.mask(logits, &self.parts)?;
+        }
+        let id = self.sampler.sample(logits, &self.tokens);
+        Ok(match &mut self.constraint {
+            Some(constraint) => constraint.corrected(id, &self.parts),
+            None => id,
+        })
     }
 
     /// Appends a token. Returns the reason if the answer ends with it, or before it at the end of the turn.
+    ///
+    /// # Errors
+    /// Fails if the answer cannot be held to its form any longer.
     pub(crate) fn push(
         &mut self,
         id: u32,
         is_forced: bool,
         on_event: &mut dyn FnMut(Event<'_>),
-    ) -> Option<StopReason> {
+    ) -> Result<Option<StopReason>, GenerateError> {
         if self.tokenizer.turn_ends().contains(&id) {
-            return Some(StopReason::EndOfTurn);
+            self.report_held(on_event);
+            let constraint = self.constraint.as_mut();
+            if let Some((name, arguments)) = constraint.and_then(ConstrainedAnswer::call_at_end) {
+                on_event(Event::Call {
+                    name: &name,
+                    arguments: &arguments,
+                });
+            }
+            return Ok(Some(StopReason::EndOfTurn));
         }
         self.tokens.push(id);
         self.stats.tokens += 1;
@@ -163,16 +208,111 @@ impl AnswerWriter {
             .repetition
             .as_mut()
             .is_some_and(|it| it.push(id, piece));
-        on_event(Event::Token { id, piece, kind });
+        let ends = match &mut self.constraint {
+            Some(constraint) => {
+                let role = constraint.push(id, &self.parts)?;
+                let piece = piece.to_owned();
+                self.report(id, piece, kind, role, on_event)
+            }
+            None => {
+                on_event(Event::Token { id, piece, kind });
+                false
+            }
+        };
+        if ends {
+            return Ok(Some(StopReason::EndOfTurn));
+        }
         if repeats {
             self.stats.repeated = true;
-            return Some(StopReason::Repetition);
+            return Ok(Some(StopReason::Repetition));
         }
         if self.tokens.len() >= self.context {
-            return Some(StopReason::ContextFull);
+            return Ok(Some(StopReason::ContextFull));
         }
         let is_last = self.params.max_tokens == Some(self.stats.tokens);
-        is_last.then_some(StopReason::MaxTokens)
+        Ok(is_last.then_some(StopReason::MaxTokens))
+    }
+
+    /// Reports a token of an answer that is held to a form. Returns true if the answer ends with it.
+    fn report(
+        &mut self,
+        id: u32,
+        piece: String,
+        kind: TokenKind,
+        role: TokenRole,
+        on_event: &mut dyn FnMut(Event<'_>),
+    ) -> bool {
+        let token = |kind, on_event: &mut dyn FnMut(Event<'_>)| {
+            let piece = &*piece;
+            on_event(Event::Token { id, piece, kind });
+        };
+        match role {
+            TokenRole::Text | TokenRole::EndsAnswer => {
+                self.report_held(on_event);
+                token(kind, on_event);
+                role == TokenRole::EndsAnswer
+            }
+            TokenRole::MayOpen(bytes) => {
+                self.held.push((id, piece));
+                // The first tokens do not belong to it any more.
+                let mut left: usize = self.held.iter().map(|(_, piece)| piece.len()).sum();
+                let before = self.held.iter().take_while(|(_, piece)| {
+                    left -= piece.len();
+                    left >= bytes
+                });
+                let before = before.count();
+                for (id, piece) in self.held.drain(..before) {
+                    let (piece, kind) = (&*piece, TokenKind::Answer);
+                    on_event(Event::Token { id, piece, kind });
+                }
+                false
+            }
+            TokenRole::Opens(bytes) => {
+                self.held.push((id, piece));
+                let all: usize = self.held.iter().map(|(_, piece)| piece.len()).sum();
+                let mut before = all.saturating_sub(bytes);
+                for (id, piece) in self.held.drain(..) {
+                    // Text before the call, in its first token.
+                    let kind = match before {
+                        0 => TokenKind::Call,
+                        _ => TokenKind::Answer,
+                    };
+                    let length = if before > 0 {
+                        before.min(piece.len())
+                    } else {
+                        piece.len()
+                    };
+                    before -= length.min(before);
+                    let piece = piece.get(..length).unwrap_or(&piece);
+                    on_event(Event::Token { id, piece, kind });
+                }
+                false
+            }
+            TokenRole::Call => {
+                token(TokenKind::Call, on_event);
+                false
+            }
+            TokenRole::EndsCall {
+                name,
+                arguments,
+                is_last,
+            } => {
+                token(TokenKind::Call, on_event);
+                on_event(Event::Call {
+                    name: &name,
+                    arguments: &arguments,
+                });
+                is_last
+            }
+        }
+    }
+
+    /// Reports the tokens that opened no call.
+    pub(crate) fn report_held(&mut self, on_event: &mut dyn FnMut(Event<'_>)) {
+        for (id, piece) in self.held.drain(..) {
+            let (piece, kind) = (&*piece, TokenKind::Answer);
+            on_event(Event::Token { id, piece, kind });
+        }
     }
 
     /// Ends the answer.

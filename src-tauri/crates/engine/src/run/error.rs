@@ -1,5 +1,6 @@
 //! Errors of requests.
 
+use crate::grammar::SchemaError;
 use crate::model::error::DeviceError;
 
 /// Error of generating an answer.
@@ -28,6 +29,12 @@ pub enum GenerateError {
         /// Number of tokens in the vocabulary.
         vocabulary: usize,
     },
+    /// Answers cannot be held to the schema.
+    #[error(transparent)]
+    Schema(#[from] SchemaError),
+    /// Answers cannot be held to the form, or one could not any longer.
+    #[error("the answer cannot be held to the required form: {0}")]
+    Form(String),
     /// The device failed.
     #[error("the device failed: {0}")]
     Device(#[from] DeviceError),

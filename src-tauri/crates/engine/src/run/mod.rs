@@ -1,6 +1,7 @@
 //! Running a model: the sequence with its KV cache, sampling, and generation.
 
 pub mod answer;
+mod constraint;
 pub mod costs;
 pub mod error;
 pub mod generate;

@@ -5,11 +5,14 @@
 //! [`Evaluate::batch_limit`](crate::model::evaluate::Evaluate::batch_limit) rows, so that every answer has the tokens of
 //! a run by itself, and so few that the answers keep most of their speed. While nothing is being written, a prompt is
 //! read in whole chunks. A prompt that is read beside answers has the rounding of decoded tokens, not that of chunks, so
-//! its own answer may differ from a run alone, as that of a warm chat does (`session/tests.rs` has the bound).
+//! its own answer may differ from a run alone, as that of a warm chat does (`session/tests.rs` has the bound). Tokens
+//! that the form of an answer determines take the rows that are left in a pass.
 //!
 //! Titles and messages that are read ahead run alone, while there is no answer, and give way to one.
 
 mod active;
+mod inputs;
+mod waiting;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -18,8 +21,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use inference::{Event, Finished, ModelRequest, Priority, RequestId, Stats, StopReason};
 
 use self::active::{ActiveRequest, RequestState};
+use self::waiting::WaitingRequest;
+use crate::grammar::Grammars;
 use crate::model::error::DeviceError;
-use crate::model::evaluate::{Pass, Want};
+use crate::model::evaluate::Pass;
 use crate::model::kv_cache::KvCache;
 use crate::run::answer::AnswerWriter;
 use crate::run::error::GenerateError;
@@ -30,10 +35,6 @@ use crate::text::tokenizer::Tokenizer;
 
 /// Sequences in a pass, at most. Further requests wait.
 const MAX_ACTIVE: usize = 8;
-/// Share of its speed that an answer keeps while a prompt is read beside it, by the measured times of passes.
-const KEPT_SPEED: f64 = 0.62;
-/// Tokens of a prompt that are read beside an answer by a model that runs its sequences one after the other.
-const ROWS_BESIDE: usize = 64;
 /// Stored blocks that are restored between two passes of other requests.
 const BLOCKS_BESIDE: usize = 4;
 
@@ -52,13 +53,14 @@ pub(crate) struct Scheduler {
     active: Vec<ActiveRequest>,
     has_room: MemoryCheck,
     /// Requests without a sequence: the most urgent first, and among equals the oldest.
-    waiting: VecDeque<ModelRequest>,
+    waiting: VecDeque<WaitingRequest>,
     /// Requests that had no room in memory beside the others. Their tokens are read again.
     paused: VecDeque<ActiveRequest>,
     /// True once a request has ended since the last one was paused.
     may_resume: bool,
     /// Requests whose next passes have no other: a pass over all of these failed.
     apart: VecDeque<RequestId>,
+    pub(crate) grammars: Grammars,
 }
 
 /// Conditions of a step.
@@ -79,6 +81,7 @@ impl Scheduler {
     pub fn new(session: Session, tokenizer: Arc<Tokenizer>, context: usize) -> Scheduler {
         Scheduler {
             session,
+            grammars: Grammars::new(Arc::clone(&tokenizer)),
             tokenizer,
             context,
             has_room: Box::new(|_| true),
@@ -98,7 +101,7 @@ impl Scheduler {
     /// Submits a request.
     ///
     /// # Errors
-    /// Fails if the prompt is empty or fills the context.
+    /// Fails if the prompt is empty or fills the context, or the answer cannot be held to the form.
     pub fn submit(&mut self, request: ModelRequest) -> Result<(), GenerateError> {
         let (prompt, context) = (request.prompt.ids.len(), self.context);
         if prompt == 0 {
@@ -107,9 +110,12 @@ impl Scheduler {
         if prompt >= context {
             return Err(GenerateError::TooLong { prompt, context });
         }
-        let priority = request.priority;
-        let at = self.waiting.partition_point(|it| it.priority <= priority);
-        self.waiting.insert(at, request);
+        let constraint = request.params.constraint.as_ref();
+        let rules = constraint.map(|constraint| self.grammars.rules(constraint));
+        let rules = rules.transpose()?;
+        let waiting = &mut self.waiting;
+        let at = waiting.partition_point(|it| it.request.priority <= request.priority);
+        waiting.insert(at, WaitingRequest { request, rules });
         Ok(())
     }
 
@@ -141,20 +147,26 @@ impl Scheduler {
             let active = &mut self.active[at];
             let id = active.request.id;
             let mut on_event = |event: Event<'_>| on_event(id, event);
-            if let Some(reason) = active.next_token(&mut self.session, &mut on_event) {
-                return vec![self.end(at, Ok(reason))];
+            let result = active.next_token(&mut self.session, &mut on_event);
+            if let Some(result) = result.transpose() {
+                return vec![self.end(at, result)];
             }
         }
         self.pause_for_memory();
         let failed = self.pass(step.preempt, on_event).err();
-        let ended = failed.map(|(at, result)| self.end(at, result));
+        let ended = failed.map(|(at, result)| {
+            let id = self.active[at].request.id;
+            let answer = &mut self.active[at].answer;
+            answer.report_held(&mut |event| on_event(id, event));
+            self.end(at, result.map_err(GenerateError::from))
+        });
         Vec::from_iter(ended)
     }
 
     /// Ends the cancelled requests that wait.
     fn end_cancelled(&mut self) -> Vec<RequestEnd> {
         let mut ended = Vec::new();
-        self.waiting.retain(|request| {
+        self.waiting.retain(|WaitingRequest { request, .. }| {
             let is_cancelled = request.signals.is_cancelled();
             if is_cancelled {
                 ended.push(unanswered(request, StopReason::Cancelled));
@@ -179,13 +191,13 @@ impl Scheduler {
         if let [ActiveRequest { request, .. }] = &self.active[..]
             && let Some(first) = self.waiting.front()
             && !request.priority.is_answer()
-            && first.priority < request.priority
+            && first.request.priority < request.priority
         {
-            let (request, _) = self.release(0);
-            let at = self
-                .waiting
-                .partition_point(|it| it.priority < request.priority);
-            self.waiting.insert(at, request);
+            let (request, answer) = self.release(0);
+            let rules = answer.rules().cloned();
+            let waiting = &mut self.waiting;
+            let at = waiting.partition_point(|it| it.request.priority < request.priority);
+            waiting.insert(at, WaitingRequest { request, rules });
         }
     }
 
@@ -196,7 +208,8 @@ impl Scheduler {
         }
         while self.paused.is_empty()
             && self.active.len() < MAX_ACTIVE
-            && let Some(next) = self.waiting.front().filter(|it| it.priority.is_answer())
+            && let Some(WaitingRequest { request: next, .. }) = self.waiting.front()
+            && next.priority.is_answer()
         {
             let ids = next.prompt.ids.clone();
             let tokens = self.expected(next);
@@ -275,6 +288,14 @@ impl Scheduler {
         }
     }
 
+    /// Pauses the newest request, as for memory.
+    #[cfg(test)]
+    pub fn pause_newest(&mut self) {
+        if self.active.len() > 1 {
+            self.pause("a test");
+        }
+    }
+
     /// Pauses the newest request.
     fn pause(&mut self, reason: &str) {
         tracing::debug!(reason, "a request waits for the memory of others");
@@ -286,10 +307,10 @@ impl Scheduler {
     }
 
     /// Begins a request with the tokens of its prompt that are in memory.
-    fn activate(&mut self, request: ModelRequest) {
+    fn activate(&mut self, WaitingRequest { request, rules }: WaitingRequest) {
         let sequence = self.take(&request.prompt.ids, request.conversation);
         let speculates = request.params.lookup && self.session.batch_limit() > 1;
-        let answer = AnswerWriter::new(&self.tokenizer, self.context, &request);
+        let answer = AnswerWriter::new(&self.tokenizer, self.context, &request, rules);
         let active = ActiveRequest::new(request, answer, sequence, speculates);
         self.active.push(active);
     }
@@ -333,22 +354,23 @@ impl Scheduler {
 
     /// Runs a request that nobody waits for. Returns it if it ended.
     fn run_unhurried(&mut self, step: &mut StepOptions<'_>) -> Option<RequestEnd> {
-        let request = self.waiting.pop_front()?;
+        let waiting = self.waiting.pop_front()?;
+        let request = &waiting.request;
         if request.priority == Priority::ReadAhead {
-            if self.read_ahead(&request, step) {
-                self.waiting.push_front(request);
+            if self.read_ahead(request, step) {
+                self.waiting.push_front(waiting);
                 return None;
             }
-            return Some(unanswered(&request, StopReason::EndOfTurn));
+            return Some(unanswered(request, StopReason::EndOfTurn));
         }
         let ids = &request.prompt.ids;
         let mut sequences = self.session.sequences();
         if !sequences.any(|tokens| !tokens.is_empty() && ids.starts_with(tokens)) {
             // The conversation is not in memory any more: a title is not worth reading it again.
-            return Some(unanswered(&request, StopReason::Cancelled));
+            return Some(unanswered(request, StopReason::Cancelled));
         }
         drop(sequences);
-        self.activate(request);
+        self.activate(waiting);
         None
     }
 
@@ -384,7 +406,7 @@ impl Scheduler {
         on_event: &mut OnEvent<'_>,
     ) -> Result<(), (usize, Result<StopReason, DeviceError>)> {
         if let [alone] = &mut self.active[..]
-            && let RequestState::Evaluating { id } = alone.state
+            && let RequestState::Evaluating { id, .. } = alone.state
         {
             let cancel = Arc::clone(&alone.request.signals.cancel);
             let sampled = alone.sample_on_device(&mut self.session, id, &cancel);
@@ -460,85 +482,10 @@ impl Scheduler {
             .map(|(at, _)| at)
     }
 
-    /// Returns the next tokens of the active requests, by their index: one of each answer that is being written, with a
-    /// draft if it is alone, and a part of the first prompt that is not read.
-    fn inputs(&mut self) -> Vec<NextTokens> {
-        let is_writing =
-            |active: &&ActiveRequest| matches!(active.state, RequestState::Evaluating { .. });
-        let writing = self.active.iter().filter(is_writing).count();
-        let is_alone = self.active.len() == 1;
-        let (limit, chunk) = (self.session.batch_limit(), self.session.chunk());
-        let reader = self.first(|state| matches!(state, RequestState::Reading));
-        let reads = match writing {
-            0 => chunk,
-            _ if limit == 1 => ROWS_BESIDE.min(chunk.saturating_sub(writing)),
-            _ => {
-                let costs = &mut self.session.shared_costs;
-                costs.tokens_beside(writing, limit.saturating_sub(writing), KEPT_SPEED)
-            }
-        };
-        let costs = self.session.costs();
-        let mut inputs = Vec::new();
-        for (at, active) in self.active.iter_mut().enumerate() {
-            match active.state {
-                RequestState::Evaluating { id } => {
-                    // Drops a rejected draft, or passes of the device in flight.
-                    active.sequence.truncate(active.answer.tokens().len() - 1);
-                    // The last token of a context or an answer is not evaluated.
-                    let most = if is_alone {
-                        (active.answer.room() - 1).min(limit - 1)
-                    } else {
-                        0
-                    };
-                    let tokens = active.answer.tokens();
-                    let draft = active.speculator.draft(tokens, most, costs);
-                    inputs.push((at, [&[id], draft].concat(), Want::All));
-                }
-                RequestState::Reading if reader == Some(at) && reads > 0 => {
-                    let all = active.answer.tokens();
-                    let read = active.sequence.tokens.len();
-                    let ids = &all[read..all.len().min(read + reads)];
-                    let is_last = read + ids.len() == all.len();
-                    let want = if is_last { Want::Last } else { Want::Nothing };
-                    inputs.push((at, ids.to_vec(), want));
-                }
-                _ => {}
-            }
-        }
-        inputs
-    }
-
-    /// Moves the requests on after a pass over their tokens.
-    fn advance(&mut self, inputs: &[NextTokens], on_event: &mut OnEvent<'_>) {
-        let mut row = 0;
-        for (at, ids, want) in inputs {
-            let active = &mut self.active[*at];
-            let begins = active.answer.stats.tokens == 0;
-            if begins && let RequestState::Reading = active.state {
-                on_event(active.request.id, active.progress());
-            }
-            match want {
-                Want::Nothing => {}
-                Want::Last => {
-                    if begins {
-                        active.answer.prompt_is_read();
-                    }
-                    active.state = RequestState::Sampling { row };
-                    row += 1;
-                }
-                Want::All => {
-                    active.state = RequestState::Sampling { row };
-                    row += ids.len();
-                }
-            }
-        }
-    }
-
     /// Ends a request.
-    fn end(&mut self, at: usize, result: Result<StopReason, DeviceError>) -> RequestEnd {
+    fn end(&mut self, at: usize, result: Result<StopReason, GenerateError>) -> RequestEnd {
         let (request, answer) = self.release(at);
-        let result = result.map(|reason| answer.finish(reason));
-        (request.id, result.map_err(GenerateError::from))
+        (request.id, result.map(|reason| answer.finish(reason)))
     }
 
     /// Takes an active request. Its sequence stays in memory.
@@ -581,7 +528,8 @@ impl Scheduler {
             active.sequence.relabel(from, to);
             &mut active.request
         });
-        for request in requests.chain(&mut self.waiting) {
+        let waiting = self.waiting.iter_mut().map(|it| &mut it.request);
+        for request in requests.chain(waiting) {
             if request.conversation == from {
                 request.conversation = to;
             }
@@ -604,9 +552,6 @@ fn unanswered(request: &ModelRequest, reason: StopReason) -> RequestEnd {
     };
     (request.id, Ok(Finished { reason, stats }))
 }
-
-/// Tokens of the request with this index, and the positions whose logits are computed.
-type NextTokens = (usize, Vec<u32>, Want);
 
 #[cfg(test)]
 mod tests;

@@ -80,6 +80,13 @@ impl Speculator {
         accepts
     }
 
+    /// Learns from a token that was not sampled.
+    pub(crate) fn observes(&mut self, id: u32) {
+        if let Some(drafter) = &mut self.drafter {
+            drafter.observe(id);
+        }
+    }
+
     /// Drops the draft, whose logits are lost.
     pub(crate) fn drop_draft(&mut self) {
         self.draft.clear();

@@ -12,6 +12,7 @@ mod guard;
 mod message;
 #[cfg(test)]
 mod tests;
+mod tools;
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -13,7 +13,7 @@ mod smollm3;
 pub(crate) use choice::Basis;
 pub use choice::ChosenProtocol;
 pub use format::Protocol;
-pub(crate) use format::THINK_TAGS;
+pub(crate) use format::{CallFormat, CodeFormat, THINK_TAGS};
 pub use smollm3::SMOLLM3_CHAT;
 
 #[cfg(test)]

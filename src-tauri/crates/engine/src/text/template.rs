@@ -11,6 +11,7 @@ mod error;
 mod generation;
 mod python;
 
+use inference::ToolDefinition;
 use jiff::civil::Date;
 use minijinja::Environment;
 use serde_json::json;
@@ -26,6 +27,8 @@ pub struct ChatTemplate {
     protocol: &'static Protocol,
     environment: Box<Environment<'static>>,
     capabilities: Capabilities,
+    /// Goldcrest's own template, if this one cannot list tools.
+    with_tools: Option<Box<ChatTemplate>>,
 }
 
 /// The variables that a template uses, found by rendering it.
@@ -35,6 +38,10 @@ pub struct Capabilities {
     pub thinking: bool,
     /// The variable `custom_instructions` appears in the prompt.
     pub instructions: bool,
+    /// Tools appear in the prompt, and the format has calls.
+    pub tools: bool,
+    /// A tool whose argument is a program has a list and calls of its own.
+    pub code: bool,
 }
 
 impl ChatTemplate {
@@ -46,10 +53,14 @@ impl ChatTemplate {
         let published = source
             .filter(|_| may_run)
             .and_then(|source| compile(source).ok());
-        match published {
-            Some(environment) => Self::new(chosen.protocol, environment),
-            None => Self::of_protocol(chosen.protocol),
+        let Some(environment) = published else {
+            return Self::of_protocol(chosen.protocol);
+        };
+        let mut template = Self::new(chosen.protocol, environment);
+        if !template.capabilities.tools && chosen.protocol.tools.is_some() {
+            template.with_tools = Some(Box::new(Self::of_protocol(chosen.protocol)));
         }
+        template
     }
 
     /// Compiles a trusted `source` of the SmolLM3 format.
@@ -78,6 +89,7 @@ impl ChatTemplate {
             protocol,
             environment: Box::new(environment),
             capabilities: Capabilities::default(),
+            with_tools: None,
         };
         template.capabilities = template.probe();
         template
@@ -93,6 +105,22 @@ impl ChatTemplate {
     #[must_use]
     pub fn capabilities(&self) -> Capabilities {
         self.capabilities
+    }
+
+    /// Returns true if tools can be listed in a prompt, by this template or by Goldcrest's own in its place.
+    #[must_use]
+    pub fn can_call_tools(&self) -> bool {
+        self.listing_tools().capabilities.tools
+    }
+
+    /// The template of conversations with tools.
+    pub(crate) fn listing_tools(&self) -> &ChatTemplate {
+        self.with_tools.as_deref().unwrap_or(self)
+    }
+
+    /// Returns true if one of these tools has calls that are programs, without JSON, and a list of its own.
+    pub(crate) fn runs_code(&self, tools: &[ToolDefinition]) -> bool {
+        self.capabilities.code && tools.iter().any(|tool| tool.code.is_some())
     }
 
     /// Renders the template over `context`, an object of template variables (`messages`,
@@ -121,9 +149,16 @@ impl ChatTemplate {
         let shows_mark = |context| prompt(context).is_ok_and(|text| text.contains(MARK));
         let with = prompt(json!({"enable_thinking": true}));
         let without = prompt(json!({"enable_thinking": false}));
+        let tools = self.protocol.tools.as_ref();
+        let lists = |variable: Option<&str>, value: serde_json::Value| {
+            variable.is_some_and(|variable| shows_mark(json!({variable: [value]})))
+        };
+        let tool = json!({"type": "function", "function": {"name": MARK, "parameters": {}}});
         Capabilities {
             thinking: self.protocol.thinking.is_some() && with.is_ok() && with != without,
             instructions: shows_mark(json!({"custom_instructions": MARK})),
+            tools: lists(tools.map(|it| it.tools), tool),
+            code: lists(tools.and_then(|it| it.signatures), json!(MARK)),
         }
     }
 }

@@ -129,7 +129,7 @@ mod tests {
             match parts.kind(&tokenizer, id) {
                 TokenKind::Thinking => split[0].push_str(&piece),
                 TokenKind::Answer => split[1].push_str(&piece),
-                TokenKind::Control => {}
+                TokenKind::Call | TokenKind::Control => {}
             }
         }
         split

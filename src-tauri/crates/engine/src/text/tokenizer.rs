@@ -218,6 +218,12 @@ impl Tokenizer {
         self.specials.is_control(id)
     }
 
+    /// Returns true if `id` is a special token, control or user-defined.
+    pub(crate) fn is_special(&self, id: u32) -> bool {
+        let text = std::str::from_utf8(self.piece(id));
+        text.is_ok_and(|text| self.specials.id(text) == Some(id))
+    }
+
     /// The tokens that end the model's turn.
     #[must_use]
     pub fn turn_ends(&self) -> &[u32] {

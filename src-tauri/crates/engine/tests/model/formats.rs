@@ -116,6 +116,7 @@ fn conversation(messages: Vec<Turn>, thinking: bool) -> Conversation {
         messages,
         instructions: None,
         thinking,
+        tools: std::sync::Arc::default(),
         today: Date::constant(2026, 3, 5),
     }
 }

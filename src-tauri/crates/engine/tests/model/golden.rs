@@ -28,6 +28,7 @@ fn prompt(engine: &Engine, question: &str, thinking: bool) -> Prompt {
         messages: vec![Turn::new(Role::User, question)],
         instructions: None,
         thinking,
+        tools: std::sync::Arc::default(),
         today: jiff::civil::date(2026, 3, 5),
     };
     engine.prompt(&conversation).expect("a prompt")

@@ -36,6 +36,7 @@ fn conversation(messages: Vec<Turn>, thinking: bool) -> Conversation {
         messages,
         instructions: None,
         thinking,
+        tools: std::sync::Arc::default(),
         today: TODAY,
     }
 }

@@ -5,7 +5,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     (
         "src-tauri/",
         &[
-            "app", "chat", "devices", "guide", "host", "models", "store", "system",
+            "app", "chat", "devices", "guide", "host", "mcp", "models", "store", "system",
         ],
     ),
     (
@@ -20,11 +20,13 @@ const ARROWS: &[(&str, &[&str])] = &[
             "figures",
             "guide",
             "host",
+            "mcp",
             "models",
             "quantize",
             "reference",
             "store",
             "system",
+            "tools",
         ],
     ),
     (
@@ -37,7 +39,14 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     (
         "src-tauri/crates/chat/",
-        &["figures", "guide", "inference", "json_text", "store"],
+        &[
+            "figures",
+            "guide",
+            "inference",
+            "json_text",
+            "store",
+            "tools",
+        ],
     ),
     (
         "src-tauri/crates/chat_files/",
@@ -61,6 +70,10 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("src-tauri/crates/kernels/", &["inference"]),
     ("src-tauri/crates/kv_store/", &["system"]),
     (
+        "src-tauri/crates/mcp/",
+        &["figures", "inference", "system", "tools"],
+    ),
+    (
         "src-tauri/crates/models/",
         &["download", "engine", "system"],
     ),
@@ -70,6 +83,10 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("src-tauri/crates/system/", &[]),
     ("src-tauri/crates/testing/", &["gpu"]),
     ("src-tauri/crates/tidy/", &[]),
+    (
+        "src-tauri/crates/tools/",
+        &["figures", "guide", "inference", "system"],
+    ),
 ];
 
 /// Additional packages that the tests of a package may depend on: the engine is compared with independent
@@ -87,7 +104,7 @@ const TEST_ARROWS: [(&str, &[&str]); 5] = [
 const TESTING: &str = "testing";
 
 /// Packages that alone may name these; a name ending in `*` is a prefix.
-const EXCLUSIVE_USERS: [(&str, &[&str]); 8] = [
+const EXCLUSIVE_USERS: [(&str, &[&str]); 9] = [
     ("tauri*", &["src-tauri/"]),
     ("rusqlite", &["src-tauri/crates/store/"]),
     (
@@ -98,7 +115,9 @@ const EXCLUSIVE_USERS: [(&str, &[&str]); 8] = [
     ("tokenizers", &["src-tauri/crates/engine/"]),
     ("wgpu", &["src-tauri/crates/gpu/"]),
     ("minijinja*", &["src-tauri/crates/engine/"]),
-    ("tokio", &["src-tauri/"]),
+    ("rmcp", &["src-tauri/crates/mcp/"]),
+    // The shell's commands, and the MCP SDK, which has no other interface.
+    ("tokio", &["src-tauri/", "src-tauri/crates/mcp/"]),
 ];
 
 /// Package of the only program that opens network sockets. No package depends on it: `arrows` checks that.

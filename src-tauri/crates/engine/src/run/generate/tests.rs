@@ -73,7 +73,7 @@ fn generate_with(
             match kind {
                 TokenKind::Thinking => generated.thinking.push_str(piece),
                 TokenKind::Answer => generated.answer.push_str(piece),
-                TokenKind::Control => {}
+                TokenKind::Call | TokenKind::Control => {}
             }
         }
     });
@@ -254,7 +254,7 @@ fn thinks_on(sampler: Where, answer_now: usize, params: &GenerateParams) -> (Gen
             match kind {
                 TokenKind::Thinking => generated.thinking.push_str(piece),
                 TokenKind::Answer => generated.answer.push_str(piece),
-                TokenKind::Control => {}
+                TokenKind::Call | TokenKind::Control => {}
             }
         }
     });

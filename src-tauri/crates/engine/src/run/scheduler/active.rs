@@ -6,6 +6,7 @@ use inference::{Event, ModelRequest, StopReason};
 
 use crate::model::error::DeviceError;
 use crate::run::answer::AnswerWriter;
+use crate::run::error::GenerateError;
 use crate::run::sequence::Sequence;
 use crate::run::session::Session;
 use crate::run::speculative::Speculator;
@@ -34,8 +35,8 @@ pub(super) enum RequestState {
     Sampling { row: usize },
     /// The device has sampled the next token.
     Sampled { id: u32 },
-    /// The last token is not evaluated.
-    Evaluating { id: u32 },
+    /// The tokens of the prompt and the answer from `read` on are not evaluated. The last one is `id`.
+    Evaluating { id: u32, read: usize },
 }
 
 impl ActiveRequest {
@@ -46,6 +47,8 @@ impl ActiveRequest {
         sequence: Sequence,
         speculates: bool,
     ) -> ActiveRequest {
+        // The host masks the logits.
+        let is_constrained = answer.rules().is_some();
         ActiveRequest {
             request,
             answer,
@@ -53,7 +56,7 @@ impl ActiveRequest {
             sequence,
             is_kept: true,
             speculator: Speculator::new(speculates),
-            on_device: speculates.then_some(false),
+            on_device: (speculates || is_constrained).then_some(false),
             state: RequestState::Restoring,
         }
     }
@@ -83,25 +86,41 @@ impl ActiveRequest {
         }
     }
 
-    /// Samples tokens up to one that no pass has read. Returns the reason if the answer ends.
+    /// Samples tokens up to one that no pass has read, with those that the form of the answer determines behind it.
+    /// Returns the reason if the answer ends.
+    ///
+    /// # Errors
+    /// Fails if the answer cannot be held to its form any longer.
     pub fn next_token(
         &mut self,
         session: &mut Session,
         on_event: &mut dyn FnMut(Event<'_>),
-    ) -> Option<StopReason> {
+    ) -> Result<Option<StopReason>, GenerateError> {
+        let ends = self.next_token_held(session, on_event);
+        if !matches!(ends, Ok(None)) {
+            self.answer.report_held(on_event);
+        }
+        ends
+    }
+
+    fn next_token_held(
+        &mut self,
+        session: &mut Session,
+        on_event: &mut dyn FnMut(Event<'_>),
+    ) -> Result<Option<StopReason>, GenerateError> {
         loop {
             let (sampled, row) = match self.state {
                 RequestState::Restoring
                 | RequestState::Reading
                 | RequestState::Evaluating { .. } => {
                     let is_cancelled = self.request.signals.is_cancelled();
-                    return is_cancelled.then_some(StopReason::Cancelled);
+                    return Ok(is_cancelled.then_some(StopReason::Cancelled));
                 }
                 RequestState::Sampled { id } => (Some(id), 0),
                 RequestState::Sampling { row } => (None, row),
             };
             if let Some(reason) = self.answer.stops() {
-                return Some(reason);
+                return Ok(Some(reason));
             }
             if self.answer.ends_thinking() && self.on_device == Some(true) {
                 self.sequence.truncate(self.answer.tokens().len());
@@ -112,18 +131,43 @@ impl ActiveRequest {
                 // Drops the pass over the token that was sampled in its place.
                 self.sequence.truncate(self.answer.tokens().len());
             }
-            let id = forced.or(sampled).unwrap_or_else(|| {
-                let row = row + self.speculator.row();
-                self.answer.sample(session.logits(row))
-            });
-            if let Some(reason) = self.answer.push(id, forced.is_some(), on_event) {
-                return Some(reason);
+            let id = match forced.or(sampled) {
+                Some(id) => id,
+                None => {
+                    let row = row + self.speculator.row();
+                    self.answer.sample(session.logits(row))?
+                }
+            };
+            if let Some(reason) = self.answer.push(id, forced.is_some(), on_event)? {
+                return Ok(Some(reason));
             }
             if !self.speculator.accepts(id) {
-                self.state = RequestState::Evaluating { id };
-                return None;
+                let read = self.answer.tokens().len() - 1;
+                return self.determined_tokens(id, read, on_event);
             }
         }
+    }
+
+    /// Appends the tokens that the form of the answer determines behind the last one, which no pass has read. Returns the
+    /// reason if the answer ends.
+    fn determined_tokens(
+        &mut self,
+        mut id: u32,
+        read: usize,
+        on_event: &mut dyn FnMut(Event<'_>),
+    ) -> Result<Option<StopReason>, GenerateError> {
+        while let Some(next) = self.answer.determined() {
+            if let Some(reason) = self.answer.stops() {
+                return Ok(Some(reason));
+            }
+            id = next;
+            self.speculator.observes(id);
+            if let Some(reason) = self.answer.push(id, true, on_event)? {
+                return Ok(Some(reason));
+            }
+        }
+        self.state = RequestState::Evaluating { id, read };
+        Ok(None)
     }
 
     /// Evaluates a token and samples the next one on the device; `None` if the host samples, or it is cancelled.

@@ -136,6 +136,7 @@ impl ScheduledRun {
                     written.ids.push(id);
                     written.steps.push(number);
                 }
+                Event::Call { .. } => {}
             }
         });
         for (of, result) in ended {

@@ -47,7 +47,9 @@ impl MessageCache {
     const ENTRY: usize = 128;
 
     pub fn key(&self, unit: Unit<'_>) -> MessageKey {
-        let of = |at: usize| self.hashers[at].hash_one((unit.around, unit.thinking, unit.turns));
+        let of = |at: usize| {
+            self.hashers[at].hash_one((unit.around, unit.thinking, unit.code, unit.turns))
+        };
         [of(0), of(1)]
     }
 
@@ -113,6 +115,7 @@ mod tests {
             let unit = Unit {
                 around,
                 thinking,
+                code: None,
                 turns,
             };
             cache.key(unit)

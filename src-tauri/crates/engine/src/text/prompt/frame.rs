@@ -1,11 +1,17 @@
 //! Structure that the template writes around the messages of a prompt.
 
-use inference::{Content, Conversation, MessageFrame, PromptFrame, Role, Turn};
+use std::sync::Arc;
+
+use inference::{
+    CodeTool, Content, Conversation, MessageFrame, PromptFrame, Role, ToolDefinition, Turn,
+};
 use jiff::civil::Date;
 use serde_json::{Value, json};
 
 use super::format::{NEVER, PromptError, PromptFormat};
 use super::guard::{Guard, Segment};
+use super::tools;
+use crate::text::template::ChatTemplate;
 
 /// Everything that determines a frame.
 #[derive(Debug, Clone, PartialEq)]
@@ -15,6 +21,7 @@ pub(super) struct FrameKey {
     system: Option<String>,
     thinking: bool,
     today: Date,
+    tools: Arc<[ToolDefinition]>,
 }
 
 impl FrameKey {
@@ -29,6 +36,7 @@ impl FrameKey {
             system: system.map(|turn| turn.text.clone()),
             thinking: conversation.thinking,
             today: conversation.today,
+            tools: Arc::clone(&conversation.tools),
         }
     }
 }
@@ -46,6 +54,7 @@ pub(super) fn after_system(messages: &[Turn]) -> &[Turn] {
 pub(super) struct Unit<'a> {
     pub around: &'a MessageFrame,
     pub thinking: bool,
+    pub code: Option<&'a CodeTool>,
     pub turns: &'a [Turn],
 }
 
@@ -63,6 +72,7 @@ pub(super) fn units<'a>(
         Some(Unit {
             around,
             thinking: frame.thinking,
+            code: frame.code.as_ref(),
             turns,
         })
     })
@@ -83,9 +93,10 @@ impl PromptFormat {
     pub(super) fn render_frame(&self, key: &FrameKey) -> Result<PromptFrame, PromptError> {
         use Role::{Assistant, System, Tool, User};
         let whole = divisible(self.runs(key, &[User], true)?)?;
-        // Instructions change only the head.
+        // Instructions and tools change only the head.
         let short = FrameKey {
             instructions: None,
+            tools: Arc::default(),
             ..key.clone()
         };
         let users = divisible(self.runs(&short, &[User, User], false)?)?;
@@ -102,13 +113,9 @@ impl PromptFormat {
             if roles.ends_with(&[User]) {
                 after = divisible(after.strip_suffix(opening))?;
             }
-            let joint = match runs[2].as_slice() {
-                [Segment::Text(text)] if joined => Some(text),
-                between if joined && between != [after, before].concat() => {
-                    return Err(PromptError::Indivisible);
-                }
-                _ => None,
-            };
+            let between = runs[2].as_slice();
+            let joint = Some(between).filter(|_| joined && between != [after, before].concat());
+            let joint = joint.map(|run| self.text(run));
             divisible(self.around(before, joint, after)).map(Some)
         };
         let mut head = self.ids(head);
@@ -126,6 +133,7 @@ impl PromptFormat {
             continued: divisible(around(&[User, Assistant], false)?)?,
             system: around(&[User, System, User], false)?,
             tool: around(&[User, Tool, Tool, User], true)?,
+            code: self.code_tool(&key.tools),
         })
     }
 
@@ -133,7 +141,7 @@ impl PromptFormat {
     fn around(
         &self,
         before: &[Segment],
-        joint: Option<&String>,
+        joint: Option<String>,
         after: &[Segment],
     ) -> Option<MessageFrame> {
         let (before, opening) = match before {
@@ -152,6 +160,7 @@ impl PromptFormat {
         forms.into_iter().find_map(|(content, [start, end])| {
             let before = before.strip_suffix(start)?;
             let after = after.strip_prefix(end)?;
+            let joint = joint.as_deref();
             let joint = joint.and_then(|text| text.strip_prefix(end)?.strip_suffix(start));
             Some(MessageFrame {
                 opening: self.ids(opening),
@@ -162,6 +171,27 @@ impl PromptFormat {
                 joint: joint.map(str::to_owned),
             })
         })
+    }
+
+    /// Returns the tool whose calls are programs without JSON.
+    pub(super) fn code_tool(&self, tools: &[ToolDefinition]) -> Option<CodeTool> {
+        let template = self.template.listing_tools();
+        let runs_code = template.runs_code(tools);
+        let tool = tools.iter().find(|tool| runs_code && tool.code.is_some())?;
+        Some(CodeTool {
+            name: tool.name.clone(),
+            argument: tool.code.clone()?,
+        })
+    }
+
+    /// Returns the text of structure.
+    fn text(&self, run: &[Segment]) -> String {
+        let texts = run.iter().map(|segment| match segment {
+            Segment::Text(text) => text.clone(),
+            Segment::Special(id) => self.tokenizer.decode(&[*id]),
+            Segment::Placeholder(_) => String::new(),
+        });
+        texts.collect()
     }
 
     /// Returns the ids of structure.
@@ -190,7 +220,7 @@ impl PromptFormat {
             json!({"role": role.name(), "content": content})
         });
         let context = self.context(key, messages.collect(), answers);
-        let render = self.template.render(&context, key.today)?;
+        let render = self.template_of(key).render(&context, key.today)?;
         let segments = self.guard().segments(&render, &NEVER);
         let mut found = Vec::new();
         let mut runs = vec![Run::new()];
@@ -206,10 +236,20 @@ impl PromptFormat {
         Ok(is_whole.then_some(runs))
     }
 
+    /// Returns the template of a conversation.
+    pub(super) fn template_of(&self, key: &FrameKey) -> &ChatTemplate {
+        if key.tools.is_empty() {
+            &self.template
+        } else {
+            self.template.listing_tools()
+        }
+    }
+
     /// Returns the variables of the template for these messages. Instructions stand before a system message.
     pub(super) fn context(&self, key: &FrameKey, mut messages: Vec<Value>, answers: bool) -> Value {
         let [begin, end] = self.tokenizer.boundary_texts();
-        let capabilities = self.template.capabilities();
+        let template = self.template_of(key);
+        let capabilities = template.capabilities();
         let mut context = json!({
             "add_generation_prompt": answers,
             "bos_token": begin,
@@ -234,6 +274,9 @@ impl PromptFormat {
             messages.insert(0, json!({"role": "system", "content": system}));
         }
         context["messages"] = messages.into();
+        if !key.tools.is_empty() {
+            tools::insert(&mut context, &key.tools, template, &guard);
+        }
         context
     }
 }

@@ -4,13 +4,13 @@ use std::borrow::Cow;
 use std::slice;
 use std::sync::atomic::AtomicBool;
 
-use inference::{Content, EncodedMessage, PromptFrame, Role, TokenKind, Turn};
+use inference::{Content, EncodedMessage, PromptFrame, Role, TokenKind, ToolCall, Turn};
 use serde_json::Value;
 
 use super::format::PromptFormat;
 use super::frame::Unit;
 use super::guard::{Guard, Segment};
-use crate::text::protocol::THINK_TAGS;
+use crate::text::protocol::{CodeFormat, THINK_TAGS};
 use crate::text::think::{self, PartTracker};
 
 /// Continuation of an answer: the part of the next token; true if there are words of it already.
@@ -45,6 +45,7 @@ impl PromptFormat {
         let unit = Unit {
             around: &frame.continued,
             thinking: frame.thinking,
+            code: frame.code.as_ref(),
             turns: slice::from_ref(turn),
         };
         let ids = self.answer_ids(unit, turn);
@@ -58,7 +59,7 @@ impl PromptFormat {
         if is_text {
             let written = match position.0 {
                 TokenKind::Thinking => turn.thinking.as_deref().unwrap_or_default(),
-                TokenKind::Answer | TokenKind::Control => &turn.text,
+                TokenKind::Answer | TokenKind::Call | TokenKind::Control => &turn.text,
             };
             position.1 = !written.trim().is_empty();
         }
@@ -127,9 +128,10 @@ impl PromptFormat {
         // Suppressed tokens are no longer generated, but answers of earlier versions may have them, and a stored
         // answer may have any number.
         let suppressed = self.tokenizer.suppressed();
+        let is_tag = |id: u32| self.call_tags().any(|tag| tag == id);
         let is_no_text = |id: &u32| {
             ends.contains(id)
-                || suppressed.binary_search(id).is_ok()
+                || suppressed.binary_search(id).is_ok() && !is_tag(*id)
                 || *id as usize >= self.tokenizer.vocabulary_size()
         };
         if ids.iter().any(is_no_text) {
@@ -146,6 +148,12 @@ impl PromptFormat {
             Vec::new()
         };
         Some([&opened, ids].concat())
+    }
+
+    /// The tags of calls that are tokens.
+    fn call_tags(&self) -> impl Iterator<Item = u32> {
+        let tags = self.template.protocol().calls.all_tags();
+        tags.filter_map(|tag| self.tokenizer.special(tag))
     }
 
     /// Returns true if the thinking of an answer is in the prompt.
@@ -170,7 +178,10 @@ impl PromptFormat {
             // Words before a tag belong to an answer that mentions it, or to thinking that the prompt had opened.
             Some(_) if !words.is_empty() => has_thought || !begins(&turn.text) && may_have_thought,
             Some((_, closes)) => closes,
-            None => !ids.is_empty() && turn.text.is_empty() && may_have_thought,
+            None => {
+                let says_nothing = turn.text.is_empty() && turn.calls.is_empty();
+                !ids.is_empty() && says_nothing && may_have_thought
+            }
         };
         if is_thinking {
             TokenKind::Thinking
@@ -186,7 +197,7 @@ impl PromptFormat {
         if turn.role != Role::Assistant {
             return written(&turn.text);
         }
-        let text = self.with_calls(turn, written);
+        let text = self.with_calls(unit, turn, written);
         let thinking = turn.thinking.as_deref().map(|it| it.trim_matches('\n'));
         let thinking = thinking.filter(|_| self.shows_thinking(unit, turn));
         let Some(thinking) = thinking else {
@@ -206,29 +217,50 @@ impl PromptFormat {
     }
 
     /// Returns the text of an answer, as `written` writes it, with its calls in their places.
-    fn with_calls(&self, turn: &Turn, written: impl Fn(&str) -> String) -> String {
-        let format = &self.template.protocol().calls;
+    fn with_calls(&self, unit: Unit<'_>, turn: &Turn, written: impl Fn(&str) -> String) -> String {
         let (mut lines, mut done) = (Vec::new(), 0);
         let piece = |from, to| written(turn.text[from..to].trim_start_matches('\n'));
         for call in &turn.calls {
             let at = turn.text.floor_char_boundary(call.at).max(done);
             lines.push(piece(done, at));
             done = at;
-            let name = Value::from(&*call.name);
-            let arguments = match call.arguments.trim() {
-                "" => "{}",
-                arguments => arguments,
-            };
-            let json = format!(
-                "{{\"name\": {name}, \"{}\": {arguments}}}",
-                format.arguments
-            );
-            let content = self.guard().content(&json);
-            lines.push([format.before, &content, format.after].concat());
+            lines.push(self.call(unit, call));
         }
         lines.push(piece(done, turn.text.len()));
         lines.retain(|line| !line.is_empty());
         lines.join("\n")
+    }
+
+    /// Returns a call as an answer has it.
+    fn call(&self, unit: Unit<'_>, call: &ToolCall) -> String {
+        let format = &self.template.protocol().calls;
+        let tagged = |open: &str, content: &str, close: &str| {
+            let content = self.guard().content(content);
+            format!("{open}\n{content}\n{close}")
+        };
+        if let Some(tool) = unit.code.filter(|tool| tool.name == call.name)
+            && let Some(CodeFormat {
+                open,
+                close: Some(close),
+            }) = format.code
+            && let Ok(arguments) = serde_json::from_str::<Value>(&call.arguments)
+            && let Some(program) = arguments[&tool.argument].as_str()
+        {
+            return tagged(open, program, close);
+        }
+        let name = Value::from(&*call.name);
+        let arguments = match call.arguments.trim() {
+            "" => "{}",
+            arguments => arguments,
+        };
+        let json = format!(
+            "{{\"name\": {name}, \"{}\": {arguments}}}",
+            format.arguments
+        );
+        match format.tags {
+            Some([open, close]) => tagged(open, &json, close),
+            None => self.guard().content(&json),
+        }
     }
 }
 

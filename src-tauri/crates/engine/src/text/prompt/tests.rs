@@ -1,6 +1,6 @@
 //! The ids of a prompt against the whole conversation as the template renders it.
 
-use inference::MessageFrame;
+use inference::{MessageFrame, ToolCall, ToolDefinition};
 use jiff::civil::Date;
 use serde_json::{Value, json};
 use testing::{Lcg, hostile};
@@ -76,11 +76,13 @@ fn whole(format: &PromptFormat, conversation: &Conversation) -> Vec<u32> {
     let open = last.filter(|turn| turn.open && turn.role == Role::Assistant);
     let mut answers = Vec::new();
     let mut rendered = Vec::new();
+    let code = format.code_tool(&conversation.tools);
     for (at, turn) in rest.iter().enumerate() {
         let goes_on = open.is_some() && at + 1 == rest.len();
         let unit = Unit {
             around: &verbatim,
             thinking: conversation.thinking,
+            code: code.as_ref(),
             turns: std::slice::from_ref(turn),
         };
         let ids = format.answer_ids(unit, turn);
@@ -96,7 +98,7 @@ fn whole(format: &PromptFormat, conversation: &Conversation) -> Vec<u32> {
     }
     let context = format.context(&key, rendered, open.is_none());
     let render = format
-        .template
+        .template_of(&key)
         .render(&context, conversation.today)
         .expect("render");
     let segments = format.guard().segments(&render, &NEVER);
@@ -179,21 +181,48 @@ fn any_conversation(random: &mut Lcg, tokenizer: &Tokenizer) -> Conversation {
         messages,
         instructions,
         thinking: random.below(2) == 0,
+        tools: (0..random.below(3))
+            .map(|at| any_tool(random, at))
+            .collect(),
         today: TODAY,
+    }
+}
+
+fn any_tool(random: &mut Lcg, at: usize) -> ToolDefinition {
+    ToolDefinition {
+        name: format!("tool_{at}"),
+        description: hostile(random),
+        parameters: json!({
+            "type": "object",
+            "properties": {hostile(random): {"type": "string", "enum": [hostile(random), 1.5]}},
+        }),
+        code: (random.below(3) == 0).then(|| "code".to_owned()),
     }
 }
 
 fn any_answer(random: &mut Lcg, tokenizer: &Tokenizer) -> Turn {
     let thinking = (random.below(2) == 0).then(|| hostile(random));
-    let text = hostile(random);
+    // White space before a call is trimmed with the text that it ends.
+    let text = hostile(random).trim().to_owned();
     let written = match &thinking {
         Some(thinking) => format!("<think>\n{thinking}\n</think>\n{text}"),
         None => text.clone(),
     };
     let ids = (random.below(2) == 0).then(|| tokenizer.encode(&written, true));
+    let call = |arguments: String| ToolCall {
+        at: text.len(),
+        name: "tool_0".to_owned(),
+        arguments,
+    };
+    let calls = match random.below(3) {
+        0 => vec![call(json!({"code": hostile(random)}).to_string())],
+        1 => vec![call(hostile(random)), call(String::new())],
+        _ => Vec::new(),
+    };
     Turn {
         thinking,
         ids,
+        calls,
         ..Turn::new(Role::Assistant, text)
     }
 }
@@ -219,6 +248,8 @@ fn published_conversations_are_encoded_as_transformers_renders_them() {
             return;
         };
         let template = Arc::new(as_published(&published.source));
+        let lists_tools = template.capabilities().tools;
+        let source = ChatTemplate::parse(&published.source).expect("it compiles");
         let encoder = PromptEncoder::new(template, Arc::clone(&tokenizer));
         let mut compared = 0;
         for case in published.cases {
@@ -227,12 +258,21 @@ fn published_conversations_are_encoded_as_transformers_renders_them() {
             };
             let place = format!("{name}: {}", case.name);
             let text = assert_whole(&encoder, &conversation, &place);
-            // Instructions and a system message stand together, while the template chooses.
+            // Instructions and a system message stand together, while the template chooses. Tools that it cannot list
+            // are in Goldcrest's own.
             let system = conversation.messages[0].role == Role::System;
-            if conversation.instructions.is_none() || !system {
+            let is_own = !conversation.tools.is_empty() && !lists_tools;
+            if !is_own && (conversation.instructions.is_none() || !system) {
                 let begin = "<|begin_of_text|>";
+                let mut theirs = case.rendered;
+                if name == "llama3" && !conversation.tools.is_empty() {
+                    // Transformers puts the tools into the first question, Goldcrest into the system message.
+                    let mut context = case.context;
+                    context["tools_in_user_message"] = false.into();
+                    theirs = source.render(&context, TODAY).expect("it renders");
+                }
                 let [ours, theirs] =
-                    [&text, &case.rendered].map(|it| it.strip_prefix(begin).unwrap_or(it));
+                    [&text, &theirs].map(|it| it.strip_prefix(begin).unwrap_or(it));
                 assert_eq!(ours, theirs, "{place}");
                 compared += 1;
             }
@@ -241,24 +281,208 @@ fn published_conversations_are_encoded_as_transformers_renders_them() {
     }
 }
 
-/// The conversation of a render's variables; `None` if it lists tools or begins no answer.
+/// The conversation of a render's variables; `None` if it begins no answer, or lists a tool that is not in the usual
+/// form.
 fn conversation_of(context: &Value) -> Option<Conversation> {
-    let lists_tools = ["tools", "xml_tools"]
-        .iter()
-        .any(|key| !context[key].is_null());
-    if lists_tools || context["add_generation_prompt"] != true {
+    if context["add_generation_prompt"] != true {
         return None;
     }
     let messages = context["messages"].as_array()?.iter().map(|message| {
-        let role = [Role::System, Role::User, Role::Assistant, Role::Tool]
-            .into_iter()
-            .find(|role| role.name() == message["role"])?;
-        Some(Turn::new(role, message["content"].as_str()?))
+        let role = Role::from_name(message["role"].as_str()?)?;
+        let calls = message["tool_calls"].as_array().into_iter().flatten();
+        let text = message["content"].as_str()?;
+        let calls = calls.map(|call| ToolCall {
+            at: text.len(),
+            name: call["function"]["name"]
+                .as_str()
+                .expect("a name")
+                .to_owned(),
+            arguments: call["function"]["arguments"].to_string().replace(':', ": "),
+        });
+        Some(Turn {
+            calls: calls.collect(),
+            ..Turn::new(role, text)
+        })
+    });
+    let tools = ["tools", "xml_tools"].map(|variable| context[variable].as_array());
+    let tools = tools.into_iter().flatten().flatten().map(|tool| {
+        let function = tool["function"].as_object()?;
+        Some(ToolDefinition {
+            name: function["name"].as_str()?.to_owned(),
+            description: function["description"].as_str()?.to_owned(),
+            parameters: function["parameters"].clone(),
+            code: None,
+        })
     });
     Some(Conversation {
         messages: messages.collect::<Option<_>>()?,
         instructions: context["custom_instructions"].as_str().map(str::to_owned),
         thinking: context["enable_thinking"].as_bool().unwrap_or(true),
+        tools: tools.collect::<Option<_>>()?,
         today: TODAY,
     })
+}
+
+/// Variables of a conversation with a call, its result, and another question.
+fn context_with_calls(calls: usize) -> Value {
+    let call = json!({"function": {"name": "calculate", "arguments": {"expression": "6*7"}}});
+    let result = json!({"role": "tool", "content": "42"});
+    let mut messages = vec![
+        json!({"role": "system", "content": "Be brief."}),
+        json!({"role": "user", "content": "What is 6 * 7?"}),
+        json!({"role": "assistant", "content": "", "tool_calls": vec![call; calls]}),
+    ];
+    messages.extend(vec![result; calls]);
+    messages.extend([
+        json!({"role": "assistant", "content": "42."}),
+        json!({"role": "user", "content": "Thanks"}),
+    ]);
+    json!({
+        "messages": messages,
+        "tools": [{"type": "function", "function": {
+            "name": "calculate",
+            "description": "Evaluate an expression",
+            "parameters": {"type": "object", "properties": {"expression": {"type": "string"}}},
+        }}],
+        "enable_thinking": false,
+        "add_generation_prompt": true,
+        "bos_token": "<|begin_of_text|>",
+        "tools_in_user_message": false,
+    })
+}
+
+/// Replaces the words around the list of tools, which are Goldcrest's own in its own templates.
+fn without_tool_words(text: &str) -> String {
+    let (before, rest) = text.split_once("# Tools\n\n").expect("tools");
+    let (_, rest) = rest.split_once("<tools></tools>").expect("an introduction");
+    let (tools, rest) = rest.split_once("</tools>\n\n").expect("a list");
+    let tools = tools.split_once("<tools>").expect("a list").1;
+    let rest = rest.split_once("\n<tool_call>\n").expect("an example").1;
+    [before, tools, rest].join("…")
+}
+
+#[test]
+fn calls_and_results_stand_in_a_prompt_as_the_published_templates_write_them() {
+    let tokenizer = tokenizer();
+    for (name, calls) in [("qwen2", 1), ("qwen2", 2), ("qwen3", 2), ("llama3", 1)] {
+        let Some(published) = reference::published(name, name) else {
+            return;
+        };
+        let context = context_with_calls(calls);
+        let source = ChatTemplate::parse(&published.source).expect("it compiles");
+        let theirs = source.render(&context, TODAY).expect("it renders");
+        let conversation = conversation_of(&context).expect("a conversation");
+        let encoder = PromptEncoder::new(
+            Arc::new(as_published(&published.source)),
+            Arc::clone(&tokenizer),
+        );
+        let prompt = encoder.prompt(&conversation, &NEVER).expect("a prompt");
+        let ours = tokenizer.decode(&prompt.ids);
+        let [ours, theirs] = [&ours, &theirs].map(|it| it.trim_start_matches("<|begin_of_text|>"));
+        if name == "qwen3" {
+            assert_eq!(without_tool_words(ours), without_tool_words(theirs));
+        } else {
+            assert_eq!(ours, theirs, "{name}");
+        }
+        let tags = ["<tool_call>", "</tool_call>"].map(|tag| {
+            let id = tokenizer.special(tag).expect("a tag");
+            prompt.ids.iter().filter(|it| **it == id).count()
+        });
+        // One pair more is in the instructions, and one in their example.
+        let expected = if name == "llama3" { 0 } else { calls + 2 };
+        assert_eq!(tags, [expected; 2], "{name}");
+    }
+}
+
+/// A program with tools, as SmolLM3's code tool has it.
+fn with_code_tool(others: usize) -> Conversation {
+    let tool = |name: &str, code: Option<&str>| ToolDefinition {
+        name: name.to_owned(),
+        description: format!("The tool {name}.\nMore."),
+        parameters: json!({"type": "object", "properties": {"text": {"type": "string"}}}),
+        code: code.map(str::to_owned),
+    };
+    let run = tool("run_python", Some("code"));
+    let others = (0..others).map(|at| tool(&format!("other_{at}"), None));
+    let call = ToolCall {
+        at: 0,
+        name: "run_python".to_owned(),
+        arguments: json!({"code": "print(6 * 7)\nprint('</code>')"}).to_string(),
+    };
+    Conversation {
+        messages: vec![
+            Turn::new(Role::User, "What is 6 * 7?"),
+            Turn {
+                calls: vec![call],
+                ..Turn::new(Role::Assistant, "")
+            },
+            Turn::new(Role::Tool, "42"),
+        ],
+        instructions: None,
+        thinking: false,
+        tools: others.chain([run]).collect(),
+        today: TODAY,
+    }
+}
+
+#[test]
+fn the_code_tool_of_smollm3_lists_the_others_as_functions_and_is_called_without_json() {
+    let tokenizer = tokenizer();
+    let official = reference::published("smollm3-official", "official");
+    let official = official.map(|it| as_published(&it.source));
+    for template in [Some(ChatTemplate::built_in()), official]
+        .into_iter()
+        .flatten()
+    {
+        let encoder = PromptEncoder::new(Arc::new(template), Arc::clone(&tokenizer));
+        let text = assert_whole(&encoder, &with_code_tool(1), "one tool");
+        let signature =
+            "def other_0(text: str = None) -> str:\n    \"\"\"The tool other_0.\"\"\"\n</tools>";
+        assert!(text.contains(signature), "{text}");
+        assert!(
+            text.contains("'name': 'other_0'") && !text.contains("run_python"),
+            "{text}"
+        );
+        let call = "<code>\nprint(6 * 7)\nprint('</code>')\n</code><|im_end|>";
+        assert!(text.contains(call), "{text}");
+        let prompt = encoder
+            .prompt(&with_code_tool(1), &NEVER)
+            .expect("a prompt");
+        let close = tokenizer.special("</code>").expect("a tag");
+        let closes = prompt.ids.iter().filter(|id| **id == close).count();
+        assert_eq!(
+            closes, 2,
+            "one in the instructions, and one behind the program"
+        );
+        let text = assert_whole(&encoder, &with_code_tool(0), "no other tool");
+        assert!(
+            text.contains("<tools>\n# None: only Python itself is there.\n</tools>"),
+            "{text}"
+        );
+        assert!(
+            !text.contains("JSON") && !text.contains("<tool_call>"),
+            "{text}"
+        );
+    }
+    // A template without a list of functions has it among the others.
+    let tiny = as_published(include_str!("../../../tests/fixtures/tiny-smollm3.jinja"));
+    let encoder = PromptEncoder::new(Arc::new(tiny), Arc::clone(&tokenizer));
+    let text = assert_whole(&encoder, &with_code_tool(1), "tiny");
+    assert!(text.contains("'name': 'run_python'"), "{text}");
+    assert!(
+        text.contains("<tool_call>\n{\"name\": \"run_python\", \"arguments\": {\"code\":"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_file_whose_template_lists_no_tools_has_them_by_goldcrests_own() {
+    let Some(unsloth) = reference::published("smollm3-unsloth", "unsloth") else {
+        return;
+    };
+    let template = as_published(&unsloth.source);
+    assert!(!template.capabilities().tools && template.can_call_tools());
+    let encoder = PromptEncoder::new(Arc::new(template), tokenizer());
+    let text = assert_whole(&encoder, &with_code_tool(1), "unsloth");
+    assert!(text.contains("'name': 'other_0'"), "{text}");
 }

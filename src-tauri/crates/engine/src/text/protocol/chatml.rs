@@ -15,12 +15,13 @@ pub(super) static CHAT_ML: Protocol = Protocol {
     ends: &["<|im_end|>", "<|endoftext|>"],
     mark: "<|im_start|>",
     thinking: None,
-    // SmolLM2 was not trained on any.
     calls: CallFormat {
-        before: "",
-        after: "",
+        tags: None,
         arguments: "arguments",
+        code: None,
     },
+    // SmolLM2-135M and 360M were not trained on any.
+    tools: None,
     sampling: |parameters, _| {
         let usual = Sampling::default();
         Sampling {

@@ -2,7 +2,7 @@
 
 use inference::Sampling;
 
-use super::format::{CallFormat, Protocol};
+use super::format::{CallFormat, CodeFormat, Protocol, ToolVariables};
 
 pub(super) static LLAMA_3: Protocol = Protocol {
     name: "Llama 3",
@@ -12,10 +12,18 @@ pub(super) static LLAMA_3: Protocol = Protocol {
     mark: "<|start_header_id|>",
     thinking: None,
     calls: CallFormat {
-        before: "",
-        after: "",
+        tags: None,
         arguments: "parameters",
+        code: Some(CodeFormat {
+            open: "<|python_tag|>",
+            close: None,
+        }),
     },
+    tools: Some(ToolVariables {
+        tools: "tools",
+        signatures: None,
+        unset: Some("tools_in_user_message"),
+    }),
     sampling: |_, _| Sampling {
         temperature: 0.6,
         top_p: 0.9,

@@ -2,7 +2,7 @@
 
 use inference::Sampling;
 
-use super::format::{Protocol, TAGGED_CALLS, Thinking};
+use super::format::{Protocol, TAGGED_CALLS, TOOLS, Thinking};
 
 /// The format of models with a thinking that can be switched off.
 pub(super) static QWEN_3: Protocol = Protocol {
@@ -16,6 +16,7 @@ pub(super) static QWEN_3: Protocol = Protocol {
         after: "\n\n",
     }),
     calls: TAGGED_CALLS,
+    tools: Some(TOOLS),
     sampling: |_, thinking| {
         if thinking {
             Sampling {
@@ -39,6 +40,7 @@ pub(super) static QWEN_3_INSTRUCT: Protocol = Protocol {
     mark: "<|im_start|>",
     thinking: None,
     calls: TAGGED_CALLS,
+    tools: Some(TOOLS),
     sampling: |_, _| without_thinking(),
 };
 

@@ -2,7 +2,7 @@
 
 use inference::Sampling;
 
-use super::format::{Protocol, TAGGED_CALLS, Thinking};
+use super::format::{CALL_TAGS, CallFormat, CodeFormat, Protocol, Thinking, ToolVariables};
 
 /// The format of SmolLM3.
 pub static SMOLLM3_CHAT: Protocol = Protocol {
@@ -15,6 +15,18 @@ pub static SMOLLM3_CHAT: Protocol = Protocol {
         kept: true,
         after: "\n",
     }),
-    calls: TAGGED_CALLS,
+    calls: CallFormat {
+        tags: Some(CALL_TAGS),
+        arguments: "arguments",
+        code: Some(CodeFormat {
+            open: "<code>",
+            close: Some("</code>"),
+        }),
+    },
+    tools: Some(ToolVariables {
+        tools: "xml_tools",
+        signatures: Some("python_tools"),
+        unset: None,
+    }),
     sampling: |_, _| Sampling::default(),
 };

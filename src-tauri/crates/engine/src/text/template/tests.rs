@@ -46,6 +46,8 @@ fn published_templates_render_byte_for_byte() {
         let thinks = Capabilities {
             thinking: true,
             instructions: true,
+            tools: name == "official",
+            code: name == "official",
         };
         assert_eq!(template.capabilities(), thinks, "{name}");
     }
@@ -100,6 +102,8 @@ fn built_in_template_follows_the_protocol() {
     let all = Capabilities {
         thinking: true,
         instructions: true,
+        tools: true,
+        code: true,
     };
     assert_eq!(template.capabilities(), all);
     let context = json!({
@@ -308,6 +312,7 @@ fn templates_of_other_formats_render_byte_for_byte() {
         assert_eq!(chosen.to_string(), protocol);
         let known = ChatTemplate::of_file(Some(&source), chosen);
         assert_eq!(known.capabilities().thinking, thinks, "{name}");
+        assert_eq!(known.can_call_tools(), name != "smollm2", "{name}");
         let own = ChatTemplate::of_protocol(known.protocol());
         let mut equal = 0;
         for case in &cases {

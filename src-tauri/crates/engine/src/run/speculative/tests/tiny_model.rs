@@ -41,6 +41,7 @@ fn answer(
         messages: vec![Turn::new(Role::User, question)],
         instructions: None,
         thinking: true,
+        tools: std::sync::Arc::default(),
         today: Date::constant(2026, 3, 5),
     };
     let prompt = engine.prompt(&conversation).expect("a prompt");
