@@ -42,7 +42,7 @@ pub use copies::{
     listed as listed_copies, remove_copy,
 };
 pub use error::StoreError;
-pub use inference::{Part, Parts, Role};
+pub use inference::{Part, Parts, Role, ToolOutcome};
 pub use integrity::{check, forget_check};
 pub use open::has_room;
 pub use read_only::read_presets;

@@ -14,10 +14,11 @@ use crate::table::preset::{self, PresetRow};
 pub fn read_presets(path: &Path) -> Result<Vec<PresetRow>, StoreError> {
     let read = || {
         let db = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
-        if migrate::version(&db)? < preset::SINCE {
+        let version = migrate::version(&db)?;
+        if version < preset::SINCE {
             return Ok(Vec::new());
         }
-        preset::PresetTable { db: &db }.list()
+        preset::PresetTable { db: &db }.list_of_version(version)
     };
     read().map_err(|error| explain(path, error))
 }

@@ -70,6 +70,9 @@ pub struct PresetRecord {
     pub thinking: Option<bool>,
     /// Sampling parameters, as they are stored.
     pub sampling: Box<RawValue>,
+    /// Names of the tools that are on; `None`: the settings apply.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tools: Option<Vec<String>>,
 }
 
 /// Preset and instructions of a chat.
@@ -82,6 +85,9 @@ pub struct ChosenPreset {
     /// Its own instructions; empty if it has none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub instructions: String,
+    /// Names of the tools that are on; `None`: the settings apply.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tools: Option<Vec<String>>,
 }
 
 /// A message. Others are referred to by their position in the chat, from 1.

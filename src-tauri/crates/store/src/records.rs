@@ -17,9 +17,10 @@ use crate::table::chat::{ChatRow, ChatTable, HIDDEN};
 use crate::table::draft::DraftPlace;
 use crate::table::folder::{FolderRow, FolderTable};
 use crate::table::id::{ChatId, FolderId, MessageId, PresetId};
+use crate::table::json::json;
 use crate::table::message::{ErrorRow, IS_DELETED, MessageState, pack, set_state};
 use crate::table::part;
-use crate::table::preset::{ChatPreset, PresetTable};
+use crate::table::preset::{ChatPreset, PresetTable, names};
 
 /// A chat that is partly written into a database.
 #[derive(Debug)]
@@ -113,7 +114,8 @@ const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 const CHAT: &str = "uid, title, today, created_at, updated_at, leaf, \
      (SELECT name FROM folder WHERE folder.id = chat.folder) AS folder_name, pinned_at, archived_at, \
      (SELECT uid FROM chat AS other WHERE other.id = chat.continues AND other.deleted_at IS NULL) AS continues_uid, \
-     (SELECT name FROM preset WHERE preset.id = chosen.preset) AS preset_name, chosen.instructions AS instructions";
+     (SELECT name FROM preset WHERE preset.id = chosen.preset) AS preset_name, chosen.instructions AS instructions, \
+     chosen.tools AS chosen_tools";
 const MESSAGE: &str = "id, parent, shown, role, state, thinks, thinking_ms, length_wish, model, stats, \
      error_code, error_message, kept_from, thinking_from, omitted_messages, omitted_thinking, created_at, prompt_leaf, read_again, \
      guide";
@@ -411,6 +413,7 @@ impl ChatRecords<'_> {
                 let chosen = ChatPreset {
                     preset: preset.copied(),
                     instructions: chosen.instructions.clone(),
+                    tools: chosen.tools.clone(),
                 };
                 table.choose(DraftPlace::Chat(chat.id), Some(&chosen))?;
             }
@@ -432,19 +435,21 @@ impl ChatRecords<'_> {
     /// Adds a preset as it is.
     pub fn add_preset(&self, preset: &PresetRecord) -> Result<PresetId, StoreError> {
         self.db
-            .prepare_cached("INSERT INTO preset VALUES (NULL, ?1, ?2, ?3, ?4)")?
+            .prepare_cached("INSERT INTO preset VALUES (NULL, ?1, ?2, ?3, ?4, ?5)")?
             .execute((
                 &preset.name,
                 &preset.instructions,
                 preset.thinking,
                 preset.sampling.get(),
+                preset.tools.as_ref().map(json).transpose()?,
             ))?;
         Ok(PresetId(self.db.last_insert_rowid()))
     }
 
     /// Returns all presets, in an order that does not depend on the database.
     pub fn presets(&self) -> Result<Vec<PresetRecord>, StoreError> {
-        let sql = "SELECT name, instructions, thinking, sampling FROM preset ORDER BY name, id";
+        let sql =
+            "SELECT name, instructions, thinking, sampling, tools FROM preset ORDER BY name, id";
         let mut read = self.db.prepare_cached(sql)?;
         let rows = read.query_map([], |row| {
             let sampling = RawValue::from_string(row.get("sampling")?);
@@ -453,6 +458,7 @@ impl ChatRecords<'_> {
                 instructions: row.get("instructions")?,
                 thinking: row.get("thinking")?,
                 sampling: sampling.map_err(|_| FromSqlError::InvalidType)?,
+                tools: names(row.get("tools")?)?,
             })
         })?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
@@ -529,9 +535,11 @@ impl ChatRecords<'_> {
 fn chosen_preset(row: &Row<'_>) -> rusqlite::Result<Option<ChosenPreset>> {
     let instructions: Option<String> = row.get("instructions")?;
     let preset = row.get("preset_name")?;
+    let tools = names(row.get("chosen_tools")?)?;
     Ok(instructions.map(|instructions| ChosenPreset {
         preset,
         instructions,
+        tools,
     }))
 }
 

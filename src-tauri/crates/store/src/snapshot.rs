@@ -7,10 +7,12 @@ use std::time::Duration;
 use rusqlite::{Connection, OpenFlags};
 
 use crate::connect::{connect, connect_immutable};
+use crate::deadline::Deadline;
 use crate::error::StoreError;
 use crate::files::{WAL, with_suffix};
 use crate::records::ChatRecords;
 use crate::schema::APPLICATION_ID;
+use crate::table::search::Search;
 use crate::{migrate, open, table};
 
 /// Time to wait for a writer that holds the file exclusively, as at the end of a process.
@@ -19,6 +21,7 @@ const BUSY: Duration = Duration::from_secs(5);
 /// A read transaction on a separate connection, unaffected by concurrent writes.
 pub struct StoreSnapshot {
     db: Connection,
+    deadline: Deadline,
 }
 
 impl StoreSnapshot {
@@ -29,7 +32,7 @@ impl StoreSnapshot {
     }
 
     fn read(path: &Path) -> Result<StoreSnapshot, StoreError> {
-        let (db, application) = match application_of(path) {
+        let (mut db, application) = match application_of(path) {
             Err(StoreError::Sqlite(_)) if !open::has_room(path) => in_read_only_folder(path)?,
             opened => opened?,
         };
@@ -47,12 +50,21 @@ impl StoreSnapshot {
         }
         // The first read begins the transaction.
         db.execute_batch("BEGIN; SELECT count(*) FROM sqlite_schema")?;
-        Ok(StoreSnapshot { db })
+        let deadline = Deadline::install(&mut db)?;
+        Ok(StoreSnapshot { db, deadline })
     }
 
     /// Returns the chats in the form in which they are exported.
     pub fn records(&self) -> ChatRecords<'_> {
         ChatRecords { db: &self.db }
+    }
+
+    /// Returns the full-text search.
+    pub fn search(&self) -> Search<'_> {
+        Search {
+            db: &self.db,
+            deadline: &self.deadline,
+        }
     }
 }
 

@@ -1,13 +1,13 @@
 //! The parts of the messages. The table is made with that of the messages.
 
-use inference::{Part, Parts};
+use inference::{Part, Parts, ToolOutcome};
 use rusqlite::types::FromSqlError;
 use rusqlite::{Connection, Row};
 
 use crate::table::id::MessageId;
 
 /// Columns of a part without its message and place.
-const COLUMNS: &str = "kind, text, call, name";
+const COLUMNS: &str = "kind, text, call, name, outcome, server";
 
 /// Returns the parts of a message in their order.
 pub(crate) fn of_message(db: &Connection, message: MessageId) -> rusqlite::Result<Parts> {
@@ -20,31 +20,80 @@ pub(crate) fn of_message(db: &Connection, message: MessageId) -> rusqlite::Resul
 /// Sets the parts of a message in progress. Parts that are the same are not written again.
 pub(crate) fn set(db: &Connection, message: MessageId, parts: &Parts) -> rusqlite::Result<()> {
     let sql = format!(
-        "INSERT INTO part (message, place, {COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+        "INSERT INTO part (message, place, {COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
          ON CONFLICT (message, place) DO UPDATE
-         SET kind = excluded.kind, text = excluded.text, call = excluded.call, name = excluded.name
-         WHERE (text, kind, call, name) IS NOT (excluded.text, excluded.kind, excluded.call, excluded.name)"
+         SET kind = excluded.kind, text = excluded.text, call = excluded.call, name = excluded.name,
+             outcome = excluded.outcome, server = excluded.server
+         WHERE (text, kind, call, name, outcome, server) IS NOT
+             (excluded.text, excluded.kind, excluded.call, excluded.name, excluded.outcome, excluded.server)"
     );
     let mut write = db.prepare_cached(&sql)?;
     for (place, part) in (0_u32..).zip(&parts.0) {
-        let (kind, text, call, name) = columns(part);
-        write.execute((message.0, place, kind, text, call, name))?;
+        let columns = Columns::of(part);
+        write.execute((
+            message.0,
+            place,
+            columns.kind,
+            columns.text,
+            columns.call,
+            columns.name,
+            columns.outcome,
+            columns.server,
+        ))?;
     }
     db.prepare_cached("DELETE FROM part WHERE message = ?1 AND place >= ?2")?
         .execute((message.0, u32::try_from(parts.0.len()).unwrap_or(u32::MAX)))?;
     Ok(())
 }
 
-fn columns(part: &Part) -> (&str, &str, Option<&str>, Option<&str>) {
-    match part {
-        Part::Text { text } => ("text", text, None, None),
-        Part::Thinking { text } => ("thinking", text, None, None),
-        Part::ToolCall {
-            id,
-            name,
-            arguments,
-        } => ("tool-call", arguments, Some(id), Some(name)),
-        Part::ToolResult { id, text } => ("tool-result", text, Some(id), None),
+#[derive(Default)]
+struct Columns<'a> {
+    kind: &'static str,
+    text: &'a str,
+    call: Option<&'a str>,
+    name: Option<&'a str>,
+    outcome: Option<&'static str>,
+    server: Option<&'a str>,
+}
+
+impl Columns<'_> {
+    fn of(part: &Part) -> Columns<'_> {
+        match part {
+            Part::Text { text } => Columns {
+                kind: "text",
+                text,
+                ..Columns::default()
+            },
+            Part::Thinking { text } => Columns {
+                kind: "thinking",
+                text,
+                ..Columns::default()
+            },
+            Part::ToolCall {
+                id,
+                name,
+                arguments,
+            } => Columns {
+                kind: "tool-call",
+                text: arguments,
+                call: Some(id),
+                name: Some(name),
+                ..Columns::default()
+            },
+            Part::ToolResult {
+                id,
+                text,
+                outcome,
+                server,
+            } => Columns {
+                kind: "tool-result",
+                text,
+                call: Some(id),
+                name: None,
+                outcome: Some(outcome.name()),
+                server: server.as_deref(),
+            },
+        }
     }
 }
 
@@ -61,6 +110,12 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Part> {
         "tool-result" => Part::ToolResult {
             id: row.get(2)?,
             text,
+            // Earlier versions stored none.
+            outcome: match row.get_ref(4)?.as_str_or_null()? {
+                Some(name) => ToolOutcome::from_name(name).ok_or(FromSqlError::InvalidType)?,
+                None => ToolOutcome::Done,
+            },
+            server: row.get(5)?,
         },
         _ => return Err(FromSqlError::InvalidType.into()),
     })

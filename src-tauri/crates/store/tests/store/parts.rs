@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 
 use store::{
     ImportedNames, IncomingChat, MessageId, MessageState, NewMessage, Part, PartKind, Parts,
-    Progress, Role, Store, WholeChat,
+    Progress, Role, Store, ToolOutcome, WholeChat,
 };
 
 use crate::{LONG, answer, chat, found};
@@ -20,6 +20,8 @@ fn with_tool(store: &Store) -> Vec<(MessageId, Role, Parts)> {
     let result = Part::ToolResult {
         id: "call-1".into(),
         text: "The firecrest is a relative.".into(),
+        outcome: ToolOutcome::Done,
+        server: None,
     };
     let mut called = Parts::of_answer(Some("I had better look it up.".into()), "One moment.");
     called.0.push(call);

@@ -9,6 +9,7 @@ fn preset(name: &str) -> PresetRow {
         instructions: "Answer in verse.".into(),
         thinking: Some(false),
         sampling: serde_json::json!({ "temperature": 1.5 }),
+        tools: None,
     }
 }
 
@@ -54,6 +55,7 @@ fn what_a_chat_is_answered_with_goes_with_it() {
     let chosen = ChatPreset {
         preset: Some(PresetId(7)),
         instructions: "Be brief.".into(),
+        tools: None,
     };
     for place in [DraftPlace::NewChat, DraftPlace::Chat(id)] {
         assert_eq!(presets.of(place).unwrap(), None);

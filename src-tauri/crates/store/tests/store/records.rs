@@ -397,7 +397,7 @@ fn every_table_is_in_an_export_or_left_out_on_purpose() {
     let mut read = db.prepare(sql).unwrap();
     let names = read.query_map([], |row| row.get::<_, String>(0)).unwrap();
     let mut names: Vec<_> = names.map(Result::unwrap).collect();
-    // State of this computer: settings, window positions, drafts, deleted items.
+    // State of this computer: settings, window positions, drafts, deleted items, and consents.
     names.retain(|name| {
         let local = [
             "setting",
@@ -407,6 +407,7 @@ fn every_table_is_in_an_export_or_left_out_on_purpose() {
             "queue",
             "deleted_message",
             "search_state",
+            "allowed_tool",
         ];
         !local.contains(&name.as_str())
     });
@@ -428,10 +429,12 @@ fn chats_get_the_folders_and_presets_that_their_names_are_here() {
         instructions: "Code first.".into(),
         thinking: Some(true),
         sampling: serde_json::json!({ "temperature": 0.3 }),
+        tools: None,
     };
     let chosen = ChatPreset {
         preset: Some(store.presets().add(&row).unwrap()),
         instructions: "Briefly.".into(),
+        tools: None,
     };
     let place = DraftPlace::Chat(with);
     store.presets().choose(place, Some(&chosen)).unwrap();

@@ -113,10 +113,12 @@ fn fill(store: &Store) {
         instructions: "Answer in verse.".into(),
         thinking: Some(false),
         sampling: serde_json::json!({ "temperature": 1.5 }),
+        tools: None,
     };
     let chosen = ChatPreset {
         preset: Some(store.presets().add(&preset).unwrap()),
         instructions: "Briefly.".into(),
+        tools: None,
     };
     store
         .presets()

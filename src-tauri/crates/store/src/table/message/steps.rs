@@ -4,7 +4,7 @@ use crate::migrate::Step;
 
 // No cascade along `parent`: SQLite would recurse once per message, and only up to 1,000 times. Messages are deleted
 // with their chat, and the key is checked then.
-pub(crate) const STEPS: &[Step] = &[CREATE, CONTEXT, LENGTH, MOMENT, GUIDE, PARTS];
+pub(crate) const STEPS: &[Step] = &[CREATE, CONTEXT, LENGTH, MOMENT, GUIDE, PARTS, RESULTS];
 
 const CREATE: Step = Step {
     version: 1,
@@ -173,4 +173,10 @@ const PARTS: Step = Step {
           WHEN (SELECT state FROM message WHERE id = old.message) <> 'writing' BEGIN
               SELECT raise(ABORT, 'the message has ended');
           END;",
+};
+
+const RESULTS: Step = Step {
+    version: 8,
+    sql: "ALTER TABLE part ADD COLUMN outcome TEXT;
+          ALTER TABLE part ADD COLUMN server TEXT;",
 };
