@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use inference::{Part, Parts, TokenKind};
 use store::Progress;
 
+use crate::rounds::{self, ROUND_END};
 use crate::view::Stage;
 
 /// Interval in which tokens are batched for the window. The first token goes at once.
@@ -15,6 +16,8 @@ pub(crate) struct AnswerBuffer {
     progress: Progress,
     /// True if the ids of the whole answer are known, not only of its end.
     keeps_ids: bool,
+    /// Ids of a call that is not complete.
+    call_ids: Vec<u32>,
     pub seq: u32,
     pub tokens: u32,
     /// Bytes of the parts that the window has.
@@ -40,12 +43,18 @@ impl AnswerBuffer {
         if !keeps_ids || empty {
             progress.tokens.clear();
         }
+        if let Some(Part::ToolResult { .. }) = progress.parts.0.last() {
+            // A round that was stopped before its first word.
+            let end = progress.tokens.iter().rposition(|id| *id == ROUND_END);
+            progress.tokens.truncate(end.map_or(0, |end| end + 1));
+        }
         progress.model = keeps_ids.then(|| model.to_owned());
         progress.guide = None;
         AnswerBuffer {
             flushed: progress.parts.bytes(),
             progress,
             keeps_ids,
+            call_ids: Vec::new(),
             seq: 0,
             tokens: 0,
             stage: Stage::Waiting,
@@ -63,7 +72,9 @@ impl AnswerBuffer {
     pub fn token(&mut self, at: Instant, id: u32, text: &str, kind: TokenKind) -> Option<Stage> {
         self.first_token.get_or_insert(at);
         self.tokens += 1;
-        if self.keeps_ids {
+        if self.keeps_ids && kind == TokenKind::Call {
+            self.call_ids.push(id);
+        } else if self.keeps_ids {
             self.progress.tokens.push(id);
         }
         self.journal_due.get_or_insert(at + self.journal_after);
@@ -71,6 +82,11 @@ impl AnswerBuffer {
             TokenKind::Control => {
                 self.thought = self.progress.parts.thinking().is_some();
                 return None;
+            }
+            TokenKind::Call => {
+                self.end_thinking(at);
+                self.thought = true;
+                Stage::Calling
             }
             TokenKind::Thinking => {
                 self.thought = false;
@@ -93,6 +109,23 @@ impl AnswerBuffer {
             self.flush_due.get_or_insert(due);
         }
         (std::mem::replace(&mut self.stage, stage) != stage).then_some(stage)
+    }
+
+    /// Appends a call that is complete. `id`: a new one.
+    pub fn call(&mut self, at: Instant, id: String, name: &str, arguments: &str) {
+        self.progress.tokens.append(&mut self.call_ids);
+        self.progress.parts.0.push(Part::ToolCall {
+            id,
+            name: name.to_owned(),
+            arguments: arguments.to_owned(),
+        });
+        self.journal_due.get_or_insert(at + self.journal_after);
+        self.flush_due.get_or_insert(at);
+    }
+
+    /// Returns the number of its calls.
+    pub fn calls(&self) -> usize {
+        rounds::calls(&self.progress.parts).count()
     }
 
     /// Returns the next deadline.

@@ -11,8 +11,10 @@ use store::{ChatId, MessageId, MessageRow, MessageState};
 
 use self::unsaved::{AnswerEnd, Unsaved};
 use crate::answer_buffer::AnswerBuffer;
+use crate::calling::Calling;
 use crate::failure::Failure;
 use crate::job::{AnswerRun, GeneratedAnswer};
+use crate::rounds;
 use crate::stores::Stores;
 use crate::view::ChatEvent;
 
@@ -21,6 +23,8 @@ pub(crate) struct AnswerQueue {
     active: Vec<ActiveAnswer>,
     /// Number of the answer that was begun last.
     last_run: u64,
+    /// Answers whose calls are run.
+    pub calling: Calling,
     pub unsaved: Unsaved,
 }
 
@@ -65,6 +69,7 @@ impl AnswerQueue {
             waiting: VecDeque::new(),
             active: Vec::new(),
             last_run: 0,
+            calling: Calling::default(),
             unsaved: Unsaved::new(retry_after),
         }
     }
@@ -145,6 +150,15 @@ impl AnswerQueue {
         })
     }
 
+    /// Adds a call to an answer in progress.
+    pub fn call(&mut self, run: AnswerRun, at: Instant, name: &str, arguments: &str) {
+        let Some(active) = self.active_mut(run) else {
+            return;
+        };
+        let id = format!("call-{}-{}", run.message.0, active.buffer.calls() + 1);
+        active.buffer.call(at, id, name, arguments);
+    }
+
     /// Journals the answers in progress that are due. An answer that cannot be saved is cancelled, and the reason
     /// returned.
     pub fn journal(&mut self, stores: &Stores) -> Vec<Failure> {
@@ -212,6 +226,7 @@ impl AnswerQueue {
             }
             !is_cancelled
         });
+        ended.extend(self.calling.remove(&is_cancelled));
         let end = |(chat, message)| AnswerEnd::unwritten(chat, message, state);
         ended.into_iter().map(end).collect()
     }
@@ -228,8 +243,11 @@ impl AnswerQueue {
         let whole = matches!(&result, Ok(finish) if finish.reason == StopReason::EndOfTurn);
         let progress = active.buffer.finish(Instant::now(), whole);
         let cancelled = active.signals.is_cancelled();
+        let calls = rounds::open_calls(&progress.parts).next().is_some();
         let (state, finish, failure) = match (active.unsaved, result) {
             (Some(failure), result) => (MessageState::Failed, result.ok(), Some(failure)),
+            // Its calls would be run after Stop.
+            (None, Ok(finish)) if cancelled && calls => (active.cancelled, Some(finish), None),
             (None, Ok(finish)) => (state_of(&finish, active.cancelled), Some(finish), None),
             (None, Err(_)) if cancelled && !panicked => (active.cancelled, None, None),
             (None, Err(failure)) => (MessageState::Failed, None, Some(failure)),
@@ -294,7 +312,8 @@ impl AnswerQueue {
 
     fn all(&self) -> impl Iterator<Item = (ChatId, MessageId)> {
         let active = self.active.iter().map(|it| (it.chat, it.run.message));
-        active.chain(self.waiting.iter().map(|it| (it.chat, it.message)))
+        let waiting = self.waiting.iter().map(|it| (it.chat, it.message));
+        active.chain(waiting).chain(self.calling.all())
     }
 
     /// Returns the buffer of a message that is in progress.

@@ -15,7 +15,11 @@ pub struct ContextUsage {
     pub reserved: u32,
     /// Instructions, including the additions of the model's protocol.
     pub instructions: u32,
-    /// The chat, without its thinking.
+    /// Definitions of the tools that are on.
+    pub definitions: u32,
+    /// Results of tools.
+    pub results: u32,
+    /// The chat, without its thinking and results.
     pub chat: u32,
     /// Thinking of the answers.
     pub thinking: u32,

@@ -14,7 +14,7 @@ use crate::fit::Limits;
 use crate::model_host::ModelInfo;
 use crate::stores::Stores;
 use crate::summary::SummarySource;
-use crate::turn::{LastCut, TurnBuilder, asking_for, history_turn, says};
+use crate::turn::{LastCut, TurnBuilder, asking_for, history_turns, says};
 
 /// Receives `None` if messages are missing: all must then be counted again.
 pub(crate) type CountReply = Receiver<Result<Option<ContextUsage>, Failure>>;
@@ -124,21 +124,23 @@ impl ContextCounter {
             }
             None => row.map(|row| row.today).unwrap_or_default(),
         };
-        let lengths = path.iter().skip(1).map(|row| row.length).chain([None]);
+        let followers = path.iter().skip(1).map(Some).chain([None]);
         let guidance = turns.guidance(chat)?;
         let (reply, replied) = channel();
         let request = CountRequest {
             counter,
-            max_tokens: turns.params(&guidance, thinking).max_tokens,
+            max_tokens: turns.params(&guidance, thinking, 0).max_tokens,
             conversation: turns.conversation(&today, Vec::new(), thinking, guidance),
             limits: Limits::of(info),
             after,
             messages: path
                 .iter()
-                .zip(lengths)
-                .map(|(row, length)| {
-                    let turn = counted_turn(answers, row, thinking, info);
-                    (row.id, turn.map(|turn| asking_for(length, turn)))
+                .zip(followers)
+                .map(|(row, next)| {
+                    let length = next.and_then(|next| next.length);
+                    let turns = counted_turns(answers, row, next, thinking, info).into_iter();
+                    let turns = turns.map(|turn| asking_for(length, turn));
+                    (row.id, turns.collect())
                 })
                 .collect(),
             before: cut.omitted,
@@ -174,15 +176,17 @@ fn summary_under_way(
     SummarySource::read(stores, of).ok()
 }
 
-/// Returns a message as the next prompt contains it; `None` if it does not.
-fn counted_turn(
+/// Returns a message as the next prompt contains it.
+fn counted_turns(
     answers: &AnswerQueue,
     row: &MessageRow,
+    next: Option<&MessageRow>,
     thinking: bool,
     info: &ModelInfo,
-) -> Option<Turn> {
+) -> Vec<Turn> {
+    let turns = |row| history_turns(row, next, thinking, &info.fingerprint);
     let Some(buffer) = answers.buffer(row.id) else {
-        return says(row).then(|| history_turn(row, thinking, &info.fingerprint));
+        return if says(row) { turns(row) } else { Vec::new() };
     };
     let progress = buffer.flushed(Instant::now());
     let row = MessageRow {
@@ -190,7 +194,7 @@ fn counted_turn(
         ..row.clone()
     };
     let begun = buffer.tokens > 0 || says(&row);
-    begun.then(|| history_turn(&row, thinking, &info.fingerprint))
+    if begun { turns(&row) } else { Vec::new() }
 }
 
 #[cfg(test)]
@@ -201,6 +205,7 @@ mod tests {
     use inference::{Conversation, EncodedMessage, PromptFrame};
     use jiff::civil::date;
     use store::Store;
+    use tools::Registry;
 
     use super::*;
     use crate::branches;
@@ -231,7 +236,7 @@ mod tests {
     fn messages_that_were_counted_are_not_read_again() -> Result<(), Failure> {
         let stores = Stores::new(Store::in_memory()?)?;
         let answers = AnswerQueue::new(Duration::ZERO);
-        let (settings, info) = (Settings::default(), info("a"));
+        let (settings, info, registry) = (Settings::default(), info("a"), Registry::default());
         let unused: Arc<dyn PromptCounter> = Arc::new(Unused);
         let turns = TurnBuilder {
             stores: &stores,
@@ -239,6 +244,7 @@ mod tests {
             info: &info,
             counter: Some(&unused),
             today: date(2026, 3, 5),
+            tools: &registry,
         };
         let (chat, answer) = add_answer(&stores.disk)?;
         let (requests, counted) = channel();

@@ -101,12 +101,13 @@ impl NextPrompt<'_> {
         let parts = self.branch.parts(cut, self.request);
         let draft = self.draft_ids().len();
         let around = self.around.min(draft);
+        let definitions = self.branch.definitions();
         let frame = self.frame.head.len() + self.frame.tail.len();
         let thoughtless = Cut {
             thinking: last_answer.unwrap_or(0),
             ..Cut::default()
         };
-        let all = frame + parts.chat + parts.thinking + draft + pasted;
+        let all = frame + parts.all() + draft + pasted;
         let cached = match written {
             Some(_) => all,
             None => self.request.counter.cached(&self.prompt(cut)),
@@ -115,7 +116,9 @@ impl NextPrompt<'_> {
         Ok(ContextUsage {
             context: tokens(context),
             reserved: tokens(reserved),
-            instructions: tokens(frame),
+            instructions: tokens(frame - definitions),
+            definitions: tokens(definitions),
+            results: tokens(parts.results),
             chat: tokens(parts.chat + around),
             thinking: tokens(parts.thinking),
             pasted: tokens(*pasted),
@@ -134,7 +137,7 @@ impl NextPrompt<'_> {
         let parts = self.branch.parts(cut, self.request);
         let frame = self.frame.head.len() + self.frame.tail.len();
         let draft = self.draft_ids().len() + self.request.pasted;
-        frame + parts.chat + parts.thinking + draft
+        frame + parts.all() + draft
     }
 
     fn draft_ids(&self) -> &[u32] {

@@ -76,6 +76,12 @@ pub(crate) struct TurnRequest {
 }
 
 impl TurnRequest {
+    /// Returns whether the last message is a part of the answer: its beginning, or the result of its last call.
+    fn is_within_answer(&self) -> bool {
+        let last = self.conversation.messages.last();
+        self.resumes() || last.is_some_and(|last| last.role == Role::Tool)
+    }
+
     /// Returns whether the last message is a partial answer to be continued.
     fn resumes(&self) -> bool {
         let begun = |turn: &Turn| {
@@ -192,7 +198,7 @@ pub(crate) fn fit(
         return Err(nothing_summed_up(limits.remedy));
     }
     if tokens > limit {
-        return Err(if request.resumes() {
+        return Err(if request.is_within_answer() {
             answer_full(limits)
         } else {
             let counted = least_tokens(&apply(conversation, cut), limits) <= context;
@@ -277,6 +283,7 @@ fn without_messages(conversation: &Conversation) -> Conversation {
         messages: Vec::new(),
         instructions: conversation.instructions.clone(),
         thinking: conversation.thinking,
+        tools: conversation.tools.clone(),
         today: conversation.today,
     }
 }
@@ -292,10 +299,13 @@ fn omitted(request: &TurnRequest, cut: Cut) -> OmittedRow {
         }
     };
     let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+    // An answer with calls is several turns.
+    let mut messages = request.ids[..cut.messages.min(request.ids.len())].to_vec();
+    messages.dedup();
     OmittedRow {
         kept_from: id(cut.messages),
         thinking_from: id(cut.thinking),
-        messages: count(cut.messages),
+        messages: count(messages.len()),
         thinking: count(
             without
                 .iter()

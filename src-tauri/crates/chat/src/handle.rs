@@ -6,10 +6,12 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use serde_json::Value;
 use store::{
     ChatId, ChatPreset, DeletedMessage, FolderId, FolderRecord, LengthWish, MessageId, PresetId,
     PresetRecord, QueuedMessage, SearchAnswer, SearchHit, Store, StoreError, WholeChat, WindowRow,
 };
+use tools::Registry;
 
 use crate::actor::{self, AtEnd, ChatActor, Request, TakenBack};
 use crate::clock::{Clock, SystemClock};
@@ -23,13 +25,16 @@ use crate::preset::{Preset, PresetContent, stored};
 use crate::settings::Settings;
 use crate::timing::Timing;
 use crate::undo_stack::Direction;
-use crate::view::{ChatEvent, ChatSnapshot, ChatSummary, ChatView, Undone};
+use crate::view::{ChatEvent, ChatSnapshot, ChatSummary, ChatView, Consent, ToolView, Undone};
 
 /// Time limit for an answer that undo stops, and the polling interval.
 const STOPS_WITHIN: Duration = Duration::from_secs(10);
 const STOP_PAUSE: Duration = Duration::from_millis(10);
 /// Polling interval while waiting until the store can be left.
 const FREE_PAUSE: Duration = Duration::from_millis(100);
+
+/// Row of the tool servers.
+const SERVERS: &str = "app.servers";
 
 /// Maximum chats that a search lists.
 const FOUND_CHATS: u32 = 300;
@@ -103,6 +108,51 @@ impl Chat {
             _last: Arc::new(LastHandle(mailbox.clone())),
             mailbox,
         }
+    }
+
+    /// Sets the tools that chats can have on.
+    pub fn set_tools(&self, tools: Arc<Registry>) -> Result<(), Failure> {
+        self.ask(move |actor| {
+            actor.tools = tools;
+            Ok(())
+        })
+    }
+
+    /// Returns the tools that chats can have on.
+    pub fn tools(&self) -> Result<Vec<ToolView>, Failure> {
+        self.ask(|actor| {
+            let tools = actor.tools.tools().into_iter();
+            Ok(tools.map(|tool| ToolView::from(&*tool.info())).collect())
+        })
+    }
+
+    /// Tells the window that the tools have changed. Does not wait.
+    pub fn tools_changed(&self) {
+        // An error means that the actor has ended.
+        let _ = self
+            .mailbox
+            .send(Request::Verb(Box::new(ChatActor::tools_changed)));
+    }
+
+    /// Returns the stored tool servers, as the app wrote them.
+    pub fn servers(&self) -> Result<Option<Value>, Failure> {
+        self.ask(|actor| Ok(actor.stores.disk.settings().get(SERVERS)?))
+    }
+
+    /// Stores the tool servers.
+    pub fn save_servers(&self, servers: Value) -> Result<(), Failure> {
+        self.ask(move |actor| Ok(actor.stores.disk.settings().set(SERVERS, &servers)?))
+    }
+
+    /// Applies the user's decision about a call that waits.
+    pub fn answer_call(
+        &self,
+        message: MessageId,
+        call: impl Into<String>,
+        consent: Consent,
+    ) -> Result<(), Failure> {
+        let call: String = call.into();
+        self.ask(move |actor| actor.answer_call(message, &call, consent))
     }
 
     /// Returns the initial state of a window.

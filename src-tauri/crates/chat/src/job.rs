@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use inference::{Opening, Signals, StopReason, TokenKind};
 use store::{ChatId, MessageId};
+use tools::{ToolError, ToolOutput};
 
 use crate::failure::Failure;
 use crate::fit::{Truncation, TurnRequest};
@@ -17,6 +18,13 @@ use crate::view::AnswerStats;
 /// An answer that was begun. A message that is begun again has another one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct AnswerRun {
+    pub message: MessageId,
+    pub number: u64,
+}
+
+/// A call that is run, by its number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct CallRun {
     pub message: MessageId,
     pub number: u64,
 }
@@ -107,6 +115,18 @@ pub(crate) enum Report {
         kind: TokenKind,
         /// Time of the token; the actor may handle it later.
         at: Instant,
+    },
+    /// A call is complete.
+    Call {
+        run: AnswerRun,
+        name: String,
+        arguments: String,
+        at: Instant,
+    },
+    /// A tool has run.
+    Called {
+        run: CallRun,
+        result: Result<ToolOutput, ToolError>,
     },
     /// An answer has ended; with the failure of a panic if one ended it.
     Ended {

@@ -18,6 +18,7 @@ mod answer_buffer;
 mod answers;
 mod bin;
 mod branches;
+mod calling;
 mod clock;
 mod context;
 mod context_counter;
@@ -40,6 +41,7 @@ pub mod preset;
 mod read_ahead;
 mod reading;
 mod relocation;
+mod rounds;
 mod running_import;
 mod settings;
 mod showing;
@@ -62,7 +64,7 @@ pub use failure::{Failure, FailureCode, nothing_imported};
 pub use handle::Chat;
 pub use importing::{ImportCounts, Importing};
 pub use inference::{
-    EncodedMessage, KvType, Opening, Part, Parts, Role, Sampling, SamplingDefaults,
+    EncodedMessage, KvType, Opening, Part, Parts, Role, Sampling, SamplingDefaults, ToolOutcome,
 };
 pub use limits::MAX_TEXT;
 pub use model_host::{
@@ -72,7 +74,9 @@ pub use preset::{Preset, PresetContent};
 pub use relocation::relocate;
 pub use running_import::RunningImport;
 pub use settings::names::setting_names;
-pub use settings::{CONTEXT_LENGTHS, SamplingSettings, SendWith, Settings, Theme, max_threads};
+pub use settings::{
+    AllowedTool, CONTEXT_LENGTHS, SamplingSettings, SendWith, Settings, Theme, max_threads,
+};
 pub use slash::{SLASH_COMMANDS, SlashCommand, SlashName, SlashPlace, Typed};
 pub use store::{
     ChatHits, ChatId, ChatPreset, DeletedMessage, Draft, DraftPlace, FolderId, LengthWish,
@@ -80,6 +84,7 @@ pub use store::{
 };
 pub use timing::Timing;
 pub use view::{
-    AnswerStats, ChatEvent, ChatSnapshot, ChatSummary, ChatView, Folder, Message, ModelStatus,
-    ModelView, Omitted, ReadFrom, Stage, Undone, UnopenedModel,
+    AnswerStats, CallStatus, CallView, ChatEvent, ChatSnapshot, ChatSummary, ChatView, Consent,
+    Folder, Message, ModelStatus, ModelView, Omitted, ReadFrom, Stage, ToolView, Undone,
+    UnopenedModel,
 };

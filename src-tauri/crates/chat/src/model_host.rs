@@ -165,6 +165,8 @@ pub struct ModelInfo {
     pub chat_format: String,
     /// True if its chat format has a thinking mode.
     pub can_think: bool,
+    /// True if its chat format has calls of tools, and its template offers them.
+    pub can_call_tools: bool,
     /// Sampling parameters of its file, else of its chat format.
     pub sampling: SamplingDefaults,
     /// Device on which it computes.

@@ -385,6 +385,7 @@ pub(crate) mod tests {
             fingerprint: fingerprint.to_owned(),
             chat_format: "SmolLM3".to_owned(),
             can_think: true,
+            can_call_tools: true,
             sampling: SamplingDefaults {
                 with_thinking: Sampling::default(),
                 without_thinking: Sampling::default(),

@@ -453,6 +453,14 @@ impl SubmittedRequest {
                     at,
                 });
             }
+            (RequestOutput::Answer { run, .. }, Event::Call { name, arguments }) => {
+                report(Report::Call {
+                    run: *run,
+                    name: name.to_owned(),
+                    arguments: arguments.to_owned(),
+                    at,
+                });
+            }
             (
                 RequestOutput::Title(title),
                 Event::Token {

@@ -11,7 +11,7 @@ use std::path::Path;
 use store::{PresetId, PresetRow};
 
 use crate::failure::Failure;
-use crate::settings::{SamplingSettings, validate_instructions};
+use crate::settings::{SamplingSettings, validate_instructions, validate_tools};
 use crate::{text, title};
 
 /// Maximum number of presets.
@@ -41,6 +41,9 @@ pub struct PresetContent {
     pub thinking: Option<bool>,
     /// Overrides of the sampling parameters; for the rest the settings apply.
     pub sampling: SamplingSettings,
+    /// Names of the tools that are on; `None`: the settings apply.
+    #[serde(default)]
+    pub tools: Option<Vec<String>>,
 }
 
 /// Presets read from a file.
@@ -57,6 +60,7 @@ impl PresetContent {
     pub(crate) fn validated(self) -> Result<PresetContent, Failure> {
         self.sampling.validate()?;
         validate_instructions(&self.instructions)?;
+        validate_tools(self.tools.as_deref().unwrap_or_default())?;
         Ok(PresetContent {
             name: title::of_preset(&self.name)?,
             ..self
@@ -72,6 +76,7 @@ impl PresetContent {
             instructions: self.instructions.clone(),
             thinking: self.thinking,
             sampling,
+            tools: self.tools.clone(),
         })
     }
 }
@@ -85,6 +90,7 @@ impl From<PresetRow> for Preset {
                 instructions: row.instructions,
                 thinking: row.thinking,
                 sampling: SamplingSettings::stored(&row.sampling),
+                tools: row.tools,
             },
         }
     }

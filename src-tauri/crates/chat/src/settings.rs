@@ -67,6 +67,29 @@ pub struct Settings {
     pub model_titles: bool,
     /// Folder for downloaded models; `None`: the cache of the Hugging Face hub.
     pub download_folder: Option<String>,
+    /// Names of the tools that are on in new chats.
+    pub tools: Vec<String>,
+    /// Tools that run without asking.
+    pub allowed_tools: Vec<AllowedTool>,
+    /// Maximum rounds of calls in an answer.
+    pub tool_rounds: u32,
+    /// Seconds after which a call is ended.
+    pub tool_seconds: u32,
+    /// Characters of a result that the model is given.
+    pub tool_result_characters: u32,
+    /// Seconds in which a server has to start.
+    pub server_seconds: u32,
+}
+
+/// A tool that runs without asking, as it was when the user allowed that.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "specta", derive(specta::Type))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct AllowedTool {
+    /// Its name for the user.
+    pub title: String,
+    /// See [`tools::ToolInfo::fingerprint`].
+    pub fingerprint: String,
 }
 
 impl Default for Settings {
@@ -92,6 +115,12 @@ impl Default for Settings {
             guide_answers: true,
             model_titles: false,
             download_folder: None,
+            tools: Vec::new(),
+            allowed_tools: Vec::new(),
+            tool_rounds: 8,
+            tool_seconds: 60,
+            tool_result_characters: 6000,
+            server_seconds: 60,
         }
     }
 }
@@ -219,6 +248,11 @@ const SAMPLING: &str = "samplingChanges";
 /// One week.
 const MAX_UNLOAD_MINUTES: u32 = 7 * 24 * 60;
 pub(crate) const MAX_INSTRUCTIONS: usize = 20_000;
+const MAX_TOOL_ROUNDS: u32 = 32;
+const MAX_TOOL_SECONDS: u32 = 3600;
+const MAX_RESULT_CHARACTERS: u32 = 100_000;
+/// Tools that can be on at once: a small model confuses many.
+const MAX_TOOLS: usize = 64;
 /// Bytes of a path, as on Linux.
 const MAX_PATH: usize = 4096;
 
@@ -264,6 +298,16 @@ impl Settings {
         allowed(MAX_TOKENS, self.max_tokens)?;
         allowed(THINKING_BUDGET, self.thinking_budget)?;
         within("zoom", self.zoom, 50, 300)?;
+        within("toolRounds", self.tool_rounds, 1, MAX_TOOL_ROUNDS)?;
+        within("toolSeconds", self.tool_seconds, 1, MAX_TOOL_SECONDS)?;
+        within(
+            "toolResultCharacters",
+            self.tool_result_characters,
+            200,
+            MAX_RESULT_CHARACTERS,
+        )?;
+        within("serverSeconds", self.server_seconds, 1, MAX_TOOL_SECONDS)?;
+        validate_tools(&self.tools)?;
         if let Some(folder) = &self.download_folder
             && !(Path::new(folder).is_absolute() && folder.len() <= MAX_PATH)
         {
@@ -358,6 +402,17 @@ pub(crate) fn validate_instructions(text: &str) -> Result<(), Failure> {
         name_of("instructions"),
         figures::count(MAX_INSTRUCTIONS),
         figures::count(length)
+    )))
+}
+
+pub(crate) fn validate_tools(tools: &[String]) -> Result<(), Failure> {
+    if tools.len() <= MAX_TOOLS {
+        return Ok(());
+    }
+    Err(Failure::other(format!(
+        "{}: at most {MAX_TOOLS} can be on at once; these are {}.",
+        name_of("tools"),
+        tools.len()
     )))
 }
 

@@ -93,6 +93,7 @@ fn siblings(store: &Store, chat: ChatId) -> Result<Siblings, Failure> {
 
 fn message(answers: &AnswerQueue, mut row: MessageRow, siblings: Vec<MessageId>) -> Message {
     let seq = answers.lay_over(&mut row);
+    let calls = answers.calling.view(row.id).into_iter().collect();
     let error = row
         .error
         .map(|error| Failure::new(FailureCode::from_name(&error.code), error.message));
@@ -123,6 +124,7 @@ fn message(answers: &AnswerQueue, mut row: MessageRow, siblings: Vec<MessageId>)
         created_at: row.created_at,
         siblings,
         seq,
+        calls,
     }
 }
 

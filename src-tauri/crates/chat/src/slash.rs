@@ -70,6 +70,8 @@ names! {
     Model = "model",
     /// A new chat with a summary.
     Summarize = "summarize",
+    /// The tools of this chat.
+    Tools = "tools",
     /// The model and settings in use.
     Status = "status",
     /// Other colours.
@@ -83,7 +85,7 @@ names! {
 }
 
 /// All commands, the most used first.
-pub const SLASH_COMMANDS: [SlashCommand; 15] = [
+pub const SLASH_COMMANDS: [SlashCommand; 16] = [
     both(SlashName::New, None, "Start a new chat"),
     both(SlashName::Clear, None, "Start over with an empty chat"),
     both(
@@ -122,6 +124,7 @@ pub const SLASH_COMMANDS: [SlashCommand; 15] = [
         Some("[NAME]"),
         "Show the models, or open one by its name",
     ),
+    window(SlashName::Tools, None, "Choose the tools of this chat"),
     both(
         SlashName::Status,
         None,

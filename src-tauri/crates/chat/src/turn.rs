@@ -5,9 +5,10 @@ mod last_cut;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use inference::{Conversation, GenerateParams, Role, Turn};
+use inference::{Constraint, Conversation, GenerateParams, Parts, Role, ToolDefinition, Turn};
 use jiff::civil::Date;
 use store::{ChatId, LengthWish, MessageId, MessageRow, Progress, StoreError};
+use tools::{Registry, Tool};
 
 pub(crate) use self::last_cut::LastCut;
 use crate::answers::AnswerStart;
@@ -16,6 +17,7 @@ use crate::fit::TurnRequest;
 use crate::model_host::{ModelInfo, PromptCounter};
 use crate::model_slot::ModelSlot;
 use crate::preset::guidance::Guidance;
+use crate::rounds::{self, ROUND_END, Round};
 use crate::settings::Settings;
 use crate::stores::Stores;
 use crate::summary::SummarySource;
@@ -26,6 +28,7 @@ pub(crate) struct TurnBuilder<'a> {
     pub settings: &'a Settings,
     pub info: &'a ModelInfo,
     pub counter: Option<&'a Arc<dyn PromptCounter>>,
+    pub tools: &'a Registry,
     pub today: Date,
 }
 
@@ -35,6 +38,7 @@ impl<'a> TurnBuilder<'a> {
         stores: &'a Stores,
         settings: &'a Settings,
         model: &'a ModelSlot,
+        tools: &'a Registry,
         today: Date,
     ) -> Option<TurnBuilder<'a>> {
         Some(TurnBuilder {
@@ -42,6 +46,7 @@ impl<'a> TurnBuilder<'a> {
             settings,
             info: model.info()?,
             counter: model.counter(),
+            tools,
             today,
         })
     }
@@ -78,14 +83,13 @@ impl<'a> TurnBuilder<'a> {
             cut.omitted = row.omitted;
         }
         path.retain(says);
-        let mut messages = history(&path, row.length, thinking, &info.fingerprint);
-        let mut ids: Vec<_> = path.iter().map(|row| row.id).collect();
+        let history = history(&path, row.length, thinking, &info.fingerprint);
+        let (mut ids, mut messages): (Vec<_>, Vec<_>) = history.into_iter().unzip();
         if resume {
-            messages.push(Turn {
-                open: true,
-                ..history_turn(&row, true, &info.fingerprint)
-            });
-            ids.push(row.id);
+            for turn in begun_turns(&row, &info.fingerprint) {
+                messages.push(turn);
+                ids.push(row.id);
+            }
         } else if skips_thinking {
             messages.push(Turn {
                 open: true,
@@ -95,7 +99,8 @@ impl<'a> TurnBuilder<'a> {
             ids.push(row.id);
         }
         let guidance = self.guidance(Some(chat))?;
-        let params = self.params(&guidance, thinking && !skips_thinking);
+        let rounds = rounds::completed(&row.progress.parts);
+        let params = self.params(&guidance, thinking && !skips_thinking, rounds);
         let thought = row.progress.parts.thinking().filter(|_| resume);
         let thought = thought.map_or(0, |thinking| self.count(&thinking));
         let request = TurnRequest {
@@ -129,8 +134,8 @@ impl<'a> TurnBuilder<'a> {
         let thinking = thinking && info.can_think;
         let cut = LastCut::of(&path);
         path.retain(says);
-        let mut messages = history(&path, None, thinking, &info.fingerprint);
-        let mut ids: Vec<_> = path.iter().map(|row| row.id).collect();
+        let history = history(&path, None, thinking, &info.fingerprint);
+        let (mut ids, mut messages): (Vec<_>, Vec<_>) = history.into_iter().unzip();
         if !text.is_empty() {
             messages.push(Turn::new(Role::User, text));
             // It has no row, so no answer can have left it out.
@@ -140,7 +145,7 @@ impl<'a> TurnBuilder<'a> {
         let today = row.map(|row| row.today).unwrap_or_default();
         let guidance = self.guidance(chat)?;
         Ok(TurnRequest {
-            params: self.params(&guidance, thinking),
+            params: self.params(&guidance, thinking, 0),
             conversation: self.conversation(&today, messages, thinking, guidance),
             ids,
             before: cut.omitted,
@@ -159,12 +164,14 @@ impl<'a> TurnBuilder<'a> {
         today: &str,
         messages: Vec<Turn>,
         thinking: bool,
-        Guidance { instructions, .. }: Guidance,
+        guidance: Guidance,
     ) -> Conversation {
+        let tools = self.definitions(&guidance);
         Conversation {
             messages,
-            instructions: Some(instructions).filter(|text| !text.is_empty()),
+            instructions: Some(guidance.instructions).filter(|text| !text.is_empty()),
             thinking,
+            tools,
             today: today.parse().unwrap_or(self.today),
         }
     }
@@ -174,7 +181,32 @@ impl<'a> TurnBuilder<'a> {
         self.counter.map_or(0, |counter| counter.count(text))
     }
 
-    pub fn params(&self, guidance: &Guidance, thinking: bool) -> GenerateParams {
+    /// Returns the tools that are on, as far as they are there and the model can call them.
+    pub fn offered(&self, guidance: &Guidance) -> Vec<Arc<dyn Tool>> {
+        if !self.info.can_call_tools || guidance.tools.is_empty() {
+            return Vec::new();
+        }
+        let mut tools = self.tools.tools();
+        tools.retain(|tool| guidance.tools.contains(&tool.info().definition.name));
+        tools
+    }
+
+    fn definitions(&self, guidance: &Guidance) -> Arc<[ToolDefinition]> {
+        let tools = self.offered(guidance).into_iter();
+        tools.map(|tool| tool.info().definition.clone()).collect()
+    }
+
+    /// Returns the parameters of an answer, after this number of rounds of calls.
+    pub fn params(&self, guidance: &Guidance, thinking: bool, rounds: usize) -> GenerateParams {
+        let tools = self.definitions(guidance);
+        let constraint = if tools.is_empty() {
+            None
+        } else if rounds < self.settings.tool_rounds as usize {
+            let required = false;
+            Some(Constraint::Calls { tools, required })
+        } else {
+            Some(Constraint::NoCalls)
+        };
         let (settings, info) = (self.settings, self.info);
         GenerateParams {
             sampling: guidance.sampling.over(info.sampling.of(thinking)),
@@ -186,6 +218,7 @@ impl<'a> TurnBuilder<'a> {
             goes_on: false,
             lookup: settings.lookup,
             stops_repetition: true,
+            constraint,
         }
     }
 }
@@ -193,7 +226,8 @@ impl<'a> TurnBuilder<'a> {
 /// Returns whether it contributes to the prompt. An answer without text and calls does not: it failed, or was stopped
 /// before it began.
 pub(crate) fn says(row: &MessageRow) -> bool {
-    !said(row).is_empty() || row.role == Role::Assistant && !row.progress.parts.calls().is_empty()
+    !said(row).is_empty()
+        || row.role == Role::Assistant && rounds::calls(&row.progress.parts).next().is_some()
 }
 
 /// Returns what a message contributes besides its thinking: the text, or the results of tools.
@@ -205,19 +239,21 @@ fn said(row: &MessageRow) -> Cow<'_, str> {
     }
 }
 
-/// Returns the messages of a branch for the prompt: each question with the requested length of its answer. `length`:
-/// that of the next answer.
+/// Returns the messages of a branch for the prompt, with their ids: each question with the requested length of its
+/// answer. `length`: that of the next answer.
 fn history(
     path: &[MessageRow],
     length: Option<LengthWish>,
     thinking: bool,
     model: &str,
-) -> Vec<Turn> {
-    let lengths = path.iter().skip(1).map(|row| row.length).chain([length]);
-    path.iter()
-        .zip(lengths)
-        .map(|(row, length)| asking_for(length, history_turn(row, thinking, model)))
-        .collect()
+) -> Vec<(MessageId, Turn)> {
+    let followers = path.iter().skip(1).map(Some).chain([None]);
+    let turns = path.iter().zip(followers).flat_map(|(row, next)| {
+        let length = next.map_or(length, |next| next.length);
+        let turns = history_turns(row, next, thinking, model).into_iter();
+        turns.map(move |turn| (row.id, asking_for(length, turn)))
+    });
+    turns.collect()
 }
 
 /// Appends the requested length of the answer to a question.
@@ -241,30 +277,67 @@ fn in_words(length: LengthWish) -> &'static str {
     }
 }
 
-/// Returns a message for the prompt. Without thinking mode, earlier thinking is left out: the template would put an
-/// empty block beside it.
-pub(crate) fn history_turn(row: &MessageRow, thinking: bool, model: &str) -> Turn {
-    let progress = &row.progress;
-    let thought = progress.parts.thinking();
-    let stripped = !thinking && thought.is_some();
-    let same_model = progress.model.as_deref() == Some(model);
-    let verbatim = !stripped && same_model && !progress.tokens.is_empty();
-    Turn {
-        role: row.role,
-        text: said(row).into_owned(),
-        thinking: thought.filter(|_| !stripped).map(Cow::into_owned),
-        calls: match row.role {
-            Role::Assistant => progress.parts.calls(),
-            Role::System | Role::User | Role::Tool => Vec::new(),
-        },
-        ids: verbatim.then(|| progress.tokens.clone()),
-        open: false,
+/// Returns a message for the prompt: an answer with calls is several turns, with the results between them. Without
+/// thinking mode, earlier thinking is left out: the template would put an empty block beside it. `next`: the message that
+/// follows, which holds the results in chats of other programs.
+pub(crate) fn history_turns(
+    row: &MessageRow,
+    next: Option<&MessageRow>,
+    thinking: bool,
+    model: &str,
+) -> Vec<Turn> {
+    let parts = &row.progress.parts;
+    let rounds = match row.role {
+        Role::Assistant if next.is_some_and(|next| next.role == Role::Tool) => {
+            rounds::rounds(parts)
+        }
+        Role::Assistant => rounds::whole_rounds(parts),
+        role => return vec![Turn::new(role, said(row))],
+    };
+    answer_turns(row, rounds, thinking, model)
+}
+
+/// Returns an answer that goes on: its last turn is open, unless it is a result.
+pub(crate) fn begun_turns(row: &MessageRow, model: &str) -> Vec<Turn> {
+    let rounds = rounds::rounds(&row.progress.parts);
+    let mut turns = answer_turns(row, rounds, true, model);
+    if let Some(last) = turns.last_mut() {
+        last.open = last.role == Role::Assistant;
     }
+    turns
+}
+
+fn answer_turns(row: &MessageRow, rounds: Vec<Round>, thinking: bool, model: &str) -> Vec<Turn> {
+    let progress = &row.progress;
+    let is_stripped = !thinking && progress.parts.thinking().is_some();
+    let has_ids = !is_stripped && progress.model.as_deref() == Some(model);
+    let mut ids: Vec<_> = progress.tokens.split(|id| *id == ROUND_END).collect();
+    // A round that has not begun.
+    ids.truncate(rounds.len());
+    let has_ids = has_ids && ids.len() == rounds.len();
+    let mut turns = Vec::new();
+    for (at, Round { written, results }) in rounds.into_iter().enumerate() {
+        let ids = ids.get(at).filter(|ids| has_ids && !ids.is_empty());
+        if written != Parts::default() {
+            let thought = written.thinking().filter(|_| !is_stripped);
+            turns.push(Turn {
+                thinking: thought.map(Cow::into_owned),
+                calls: written.calls(),
+                ids: ids.map(|ids| ids.to_vec()),
+                ..Turn::new(Role::Assistant, written.text())
+            });
+        }
+        let results = results.into_iter();
+        turns.extend(results.map(|result| Turn::new(Role::Tool, result)));
+    }
+    turns
 }
 
 #[cfg(test)]
 mod tests {
-    use inference::{Part, Parts};
+    use std::sync::LazyLock;
+
+    use inference::{Part, Parts, ToolOutcome};
     use jiff::civil::date;
     use store::{MessageState, NewMessage, Store};
 
@@ -272,6 +345,8 @@ mod tests {
     use crate::branches;
     use crate::model_slot::tests::info;
     use crate::stores::tests::add_answer;
+
+    static NO_TOOLS: LazyLock<Registry> = LazyLock::new(Registry::default);
 
     fn builder<'a>(
         stores: &'a Stores,
@@ -284,6 +359,7 @@ mod tests {
             info,
             counter: None,
             today: date(2026, 3, 6),
+            tools: &NO_TOOLS,
         }
     }
 
@@ -359,6 +435,8 @@ mod tests {
         let result = Part::ToolResult {
             id: "call-1".to_owned(),
             text: "6 g".to_owned(),
+            outcome: ToolOutcome::Done,
+            server: None,
         };
         let mut parent = Some(asked);
         for (role, parts) in [

@@ -12,6 +12,7 @@ use crate::model_host::ModelInfo;
 use crate::preset::Preset;
 use crate::settings::Settings;
 use crate::text;
+use tools::{Effects, ToolInfo, ToolSource};
 
 /// Initial state of a window.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -138,6 +139,81 @@ pub struct Message {
     pub siblings: Vec<MessageId>,
     /// Number of the last [`ChatEvent::Delta`] that this text includes.
     pub seq: u32,
+    /// Calls that wait or run. Others without a result were not run.
+    pub calls: Vec<CallView>,
+}
+
+/// A call that waits or runs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "specta", derive(specta::Type))]
+#[serde(rename_all = "camelCase")]
+pub struct CallView {
+    /// Id of the call.
+    pub id: String,
+    /// Its status.
+    pub status: CallStatus,
+    /// The tool.
+    pub tool: ToolView,
+    /// Reason for asking each time; `None` if the user can choose not to be asked again.
+    pub asks_because: Option<String>,
+}
+
+/// Status of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "specta", derive(specta::Type))]
+#[serde(rename_all = "kebab-case")]
+pub enum CallStatus {
+    /// It waits for the user's consent.
+    Asks,
+    /// It runs.
+    Runs,
+}
+
+/// A tool, for display.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "specta", derive(specta::Type))]
+#[serde(rename_all = "camelCase")]
+pub struct ToolView {
+    /// Name by which the model calls it.
+    pub name: String,
+    /// Name for the user.
+    pub title: String,
+    /// Description for the model.
+    pub description: String,
+    /// Its origin.
+    pub source: ToolSource,
+    /// Its effects.
+    pub effects: Effects,
+}
+
+impl From<&ToolInfo> for ToolView {
+    fn from(info: &ToolInfo) -> ToolView {
+        ToolView {
+            name: info.definition.name.clone(),
+            title: info.title.clone(),
+            description: info.definition.description.clone(),
+            source: info.source.clone(),
+            effects: info.effects,
+        }
+    }
+}
+
+/// The user's decision about a call.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[cfg_attr(feature = "specta", derive(specta::Type))]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Consent {
+    /// It may run.
+    Once,
+    /// It may run, and others of the tool in this chat.
+    InChat,
+    /// It may run, and others of the tool in all chats.
+    Always,
+    /// It may not run.
+    Denied {
+        /// A word to the model; may be empty.
+        reason: String,
+    },
 }
 
 impl Message {
@@ -380,6 +456,20 @@ pub enum ChatEvent {
         /// Their rate.
         tokens_per_second: f32,
     },
+    /// The calls of an answer changed, or it goes on after them.
+    Called {
+        /// The chat.
+        chat: ChatId,
+        /// The answer so far.
+        message: Box<Message>,
+    },
+    /// The settings changed by another way than the window's.
+    SettingsChanged {
+        /// The settings.
+        settings: Box<Settings>,
+    },
+    /// Tools were added, changed or removed.
+    ToolsChanged,
     /// An answer ended, for whatever reason.
     Ended {
         /// The chat.
@@ -429,6 +519,8 @@ pub enum Stage {
     Thinking,
     /// Generates the answer.
     Writing,
+    /// Generates a call of a tool.
+    Calling,
 }
 
 #[cfg(test)]

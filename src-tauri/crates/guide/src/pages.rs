@@ -29,6 +29,7 @@ pages![
     "answers",
     "models",
     "settings",
+    "tools",
     "files",
     "command-line",
     "verify",

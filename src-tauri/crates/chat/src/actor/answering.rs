@@ -14,6 +14,7 @@ use crate::failure::{Failure, FailureCode};
 use crate::fit::Truncation;
 use crate::job::{AnswerRun, GeneratedAnswer, Job};
 use crate::reading::Reading;
+use crate::rounds;
 use crate::view::{ChatEvent, ChatView, Message, Stage};
 use crate::{showing, titling};
 
@@ -54,17 +55,22 @@ impl ChatActor {
 
     /// Passes the queued answers to the model.
     pub(super) fn begin_answers(&mut self) {
+        let mut has_called = false;
         for waiting in self.answers.take_waiting() {
             if self.waits_for_another(&waiting) {
                 self.answers.queue(waiting);
+            } else if self.has_open_calls(&waiting) {
+                self.begin_calls(waiting.chat, waiting.message);
+                has_called = true;
             } else if let Some(topic) = self.guide_topic(&waiting) {
                 self.settle(guide_answer(&waiting, topic));
             } else if let Err(failure) = self.begin(&waiting) {
-                self.settle(AnswerEnd {
-                    failure: Some(failure),
-                    ..AnswerEnd::unwritten(waiting.chat, waiting.message, MessageState::Failed)
-                });
+                self.settle(AnswerEnd::failed(waiting.chat, waiting.message, failure));
             }
+        }
+        if has_called && self.answers.any_waiting() {
+            // Calls that could not be run have their results already.
+            self.begin_answers();
         }
     }
 
@@ -201,9 +207,33 @@ impl ChatActor {
             return;
         };
         let (chat, state) = (end.chat, end.state);
+        let mut progress = end.progress.iter();
+        let calls = progress.any(|it| rounds::open_calls(&it.parts).next().is_some());
+        if calls && state == MessageState::Done {
+            self.end_round(end);
+            return;
+        }
         self.settle(end);
         if state == MessageState::Done {
             self.ask_for_title(chat, run.message);
+        }
+    }
+
+    /// Saves what the model wrote before its calls, and runs them.
+    fn end_round(&mut self, end: AnswerEnd) {
+        let (chat, message) = (end.chat, end.message);
+        let messages = self.stores.messages_with(message);
+        let saved = end
+            .progress
+            .iter()
+            .try_for_each(|it| messages.journal(message, it));
+        match saved {
+            Ok(()) => self.begin_calls(chat, message),
+            Err(error) => self.settle(AnswerEnd {
+                state: MessageState::Failed,
+                failure: Some(error.into()),
+                ..end
+            }),
         }
     }
 
@@ -228,6 +258,7 @@ impl ChatActor {
     }
 
     pub(crate) fn stop(&mut self, chat: ChatId) -> Result<(), Failure> {
+        self.stop_running_calls(|of| of == chat);
         let ends = self.answers.stop(chat);
         self.jobs.preempt();
         ends.into_iter().for_each(|end| self.settle(end));
@@ -236,6 +267,7 @@ impl ChatActor {
 
     /// Interrupts all answers because the app closes.
     pub(super) fn quit_answers(&mut self) {
+        self.stop_running_calls(|_| true);
         let ends = self.answers.interrupt();
         self.jobs.preempt();
         ends.into_iter().for_each(|end| self.settle(end));

@@ -50,7 +50,13 @@ impl ChatActor {
             self.context.forget();
         }
         let today = self.clock.now().date();
-        let turns = TurnBuilder::new(&self.stores, &self.settings, &self.model, today);
+        let turns = TurnBuilder::new(
+            &self.stores,
+            &self.settings,
+            &self.model,
+            &self.tools,
+            today,
+        );
         let counted = turns.map(|turns| self.context.count(&turns, &self.answers, next));
         Ok(counted.transpose()?.flatten())
     }

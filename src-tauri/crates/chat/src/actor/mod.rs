@@ -2,6 +2,7 @@
 //! folder, and emits events.
 
 mod answering;
+mod calling;
 mod chats;
 mod copying;
 mod drafting;
@@ -76,6 +77,7 @@ pub(crate) fn start(
         model: ModelSlot::default(),
         answers: AnswerQueue::new(timing.retry_after),
         context: ContextCounter::new(counting),
+        tools: Arc::default(),
         timing,
         upkeep: Upkeep::new(timing),
         has_ended: false,
@@ -173,6 +175,13 @@ impl ChatActor {
                 kind,
                 at,
             } => self.token(run, at, id, &text, kind),
+            Report::Call {
+                run,
+                name,
+                arguments,
+                at,
+            } => self.answers.call(run, at, &name, &arguments),
+            Report::Called { run, result } => self.called(run, result),
             Report::Ended {
                 run,
                 result,

@@ -1,8 +1,10 @@
 //! State of the actor, and its requests.
 
+use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
 use store::Store;
+use tools::Registry;
 
 use crate::answers::AnswerQueue;
 use crate::bin;
@@ -47,6 +49,7 @@ pub(crate) struct ChatActor {
     pub model: ModelSlot,
     pub answers: AnswerQueue,
     pub(super) context: ContextCounter,
+    pub(crate) tools: Arc<Registry>,
     pub(super) timing: Timing,
     pub(super) upkeep: Upkeep,
     /// True once nothing more is stored: every verb fails.
@@ -75,7 +78,13 @@ impl ChatActor {
     /// Returns the builder of requests to the model; `None` if no model is open.
     pub(super) fn turns(&self) -> Option<TurnBuilder<'_>> {
         let today = self.clock.now().date();
-        TurnBuilder::new(&self.stores, &self.settings, &self.model, today)
+        TurnBuilder::new(
+            &self.stores,
+            &self.settings,
+            &self.model,
+            &self.tools,
+            today,
+        )
     }
 
     /// Returns the date of a deletion now.

@@ -56,6 +56,14 @@ impl AnswerEnd {
         }
     }
 
+    /// Makes the end of an answer that failed between two rounds of calls.
+    pub fn failed(chat: ChatId, message: MessageId, failure: Failure) -> AnswerEnd {
+        AnswerEnd {
+            failure: Some(failure),
+            ..AnswerEnd::unwritten(chat, message, MessageState::Failed)
+        }
+    }
+
     fn save(&self, stores: &Stores) -> Result<(), StoreError> {
         let error = self.failure.as_ref().map(error_row);
         stores.of(self.chat).transaction(|store| {

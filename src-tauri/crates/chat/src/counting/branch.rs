@@ -3,7 +3,7 @@
 use std::cell::OnceCell;
 use std::sync::Arc;
 
-use inference::{EncodedMessage, PromptFrame, Role, Turn};
+use inference::{Conversation, EncodedMessage, PromptFrame, Role, Turn};
 use store::MessageId;
 
 use crate::counting::request::CountRequest;
@@ -15,15 +15,15 @@ use crate::view::Omitted;
 #[derive(Default)]
 pub(super) struct Branch {
     frame: Option<Arc<PromptFrame>>,
+    /// The frame without the definitions of tools.
+    toolless: Option<Arc<PromptFrame>>,
     messages: Vec<BranchMessage>,
-    /// Indices of the messages that are in the prompt.
-    shown: Vec<usize>,
 }
 
 struct BranchMessage {
     id: MessageId,
-    /// `None` if it is not in the prompt.
-    turn: Option<CountedTurn>,
+    /// Its turns in the prompt.
+    turns: Vec<CountedTurn>,
 }
 
 struct CountedTurn {
@@ -39,6 +39,14 @@ struct CountedTurn {
 pub(super) struct PartTokens {
     pub chat: usize,
     pub thinking: usize,
+    /// Results of tools.
+    pub results: usize,
+}
+
+impl PartTokens {
+    pub fn all(&self) -> usize {
+        self.chat + self.thinking + self.results
+    }
 }
 
 impl Branch {
@@ -54,6 +62,16 @@ impl Branch {
         } = request;
         self.frame = None;
         let frame = counter.frame(conversation)?;
+        self.toolless = if conversation.tools.is_empty() {
+            None
+        } else {
+            let tools = Arc::default();
+            let conversation = conversation.clone();
+            Some(counter.frame(&Conversation {
+                tools,
+                ..conversation
+            })?)
+        };
         let at = |after| self.messages.iter().rposition(|it| it.id == after);
         let kept = match after.map(at) {
             None => 0,
@@ -61,19 +79,16 @@ impl Branch {
             Some(None) => return Ok(()),
         };
         self.messages.truncate(kept);
-        for (id, turn) in messages {
-            let turn = turn.as_ref().map(|turn| CountedTurn {
+        for (id, turns) in messages {
+            let turns = turns.iter().map(|turn| CountedTurn {
                 role: turn.role,
                 encoded: counter.message(&frame, turn),
                 unthinking: turn.thinking.is_some().then(|| turn.without_thinking()),
                 without_thinking: OnceCell::new(),
             });
-            self.messages.push(BranchMessage { id: *id, turn });
+            let turns = turns.collect();
+            self.messages.push(BranchMessage { id: *id, turns });
         }
-        let shown = self.messages.iter().enumerate();
-        self.shown = shown
-            .filter_map(|(at, it)| it.turn.as_ref().map(|_| at))
-            .collect();
         self.frame = Some(frame);
         Ok(())
     }
@@ -82,9 +97,20 @@ impl Branch {
         self.frame.as_deref()
     }
 
-    /// Returns the ids of the messages that are in the prompt.
+    /// Returns the tokens of the definitions of tools.
+    pub fn definitions(&self) -> usize {
+        let toolless = self.toolless.as_ref().map(|frame| frame.head.len());
+        let head = self.frame.as_ref().map(|frame| frame.head.len());
+        toolless
+            .zip(head)
+            .map_or(0, |(without, with)| with.saturating_sub(without))
+    }
+
+    /// Returns the message of each turn.
     pub fn ids(&self) -> Vec<MessageId> {
-        self.shown.iter().map(|at| self.messages[*at].id).collect()
+        let messages = self.messages.iter();
+        let ids = messages.flat_map(|it| it.turns.iter().map(|_| it.id));
+        ids.collect()
     }
 
     pub fn turns(&self) -> impl Iterator<Item = CutTurn> {
@@ -95,23 +121,26 @@ impl Branch {
     }
 
     fn counted(&self) -> impl Iterator<Item = &CountedTurn> {
-        let turns = self.shown.iter().map(|at| self.messages[*at].turn.as_ref());
-        turns.flatten()
+        self.messages.iter().flat_map(|message| &message.turns)
     }
 
     /// Returns the token counts after this cut.
     pub fn parts(&self, cut: Cut, request: &CountRequest) -> PartTokens {
         let mut parts = PartTokens::default();
-        for message in self.encoded(cut, request) {
-            parts.chat += message.ids.len() - message.thinking;
+        for (role, message) in self.encoded(cut, request) {
+            let tokens = message.ids.len() - message.thinking;
             parts.thinking += message.thinking;
+            match role {
+                Role::Tool => parts.results += tokens,
+                Role::System | Role::User | Role::Assistant => parts.chat += tokens,
+            }
         }
         parts
     }
 
     /// Appends the ids that remain after this cut.
     pub fn append(&self, cut: Cut, request: &CountRequest, ids: &mut Vec<u32>) {
-        for message in self.encoded(cut, request) {
+        for (_, message) in self.encoded(cut, request) {
             ids.extend(&message.ids);
         }
     }
@@ -121,15 +150,16 @@ impl Branch {
         &'a self,
         cut: Cut,
         request: &'a CountRequest,
-    ) -> impl Iterator<Item = &'a EncodedMessage> {
+    ) -> impl Iterator<Item = (Role, &'a EncodedMessage)> {
         let turns = self.counted().enumerate().skip(cut.messages);
         turns.filter_map(move |(at, turn)| {
             let thinks = at >= cut.thinking || turn.unthinking.is_none();
-            Some(if thinks {
+            let encoded = if thinks {
                 &*turn.encoded
             } else {
                 turn.without_thinking(self.frame()?, request)
-            })
+            };
+            Some((turn.role, encoded))
         })
     }
 
@@ -137,8 +167,11 @@ impl Branch {
         let thought = |turn: &&CountedTurn| turn.unthinking.is_some();
         let kept = self.counted().take(cut.thinking).skip(cut.messages);
         let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+        let mut messages = self.ids();
+        messages.truncate(cut.messages);
+        messages.dedup();
         Omitted {
-            messages: count(cut.messages),
+            messages: count(messages.len()),
             thinking: count(kept.filter(thought).count()),
         }
     }

@@ -20,8 +20,8 @@ pub(crate) struct CountRequest {
     pub max_tokens: Option<usize>,
     /// Message among those counted before that these messages follow; `None` if they are all.
     pub after: Option<MessageId>,
-    /// Messages; `None` for one that is not in the prompt.
-    pub messages: Vec<(MessageId, Option<Turn>)>,
+    /// Messages, each with its turns in the prompt.
+    pub messages: Vec<(MessageId, Vec<Turn>)>,
     pub before: OmittedRow,
     pub whole: bool,
     /// Tokens of the last message so far, if it is in progress.

@@ -58,6 +58,7 @@ impl NamedRecords {
             instructions: self.cut(preset.instructions.clone(), MAX_INSTRUCTIONS),
             thinking: preset.thinking,
             sampling: SamplingSettings::stored(&written),
+            tools: preset.tools.clone(),
         };
         let content = content.validated().ok();
         let Some(content) = content else {
@@ -84,6 +85,7 @@ impl NamedRecords {
             instructions: content.instructions.clone(),
             sampling: sampling.unwrap_or(preset.sampling),
             thinking: preset.thinking,
+            tools: preset.tools,
         };
         self.presets.push((record, content));
     }

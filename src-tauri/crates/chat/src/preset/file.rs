@@ -9,7 +9,8 @@
 //!       "name": "Coder",
 //!       "instructions": "Answer with code.",
 //!       "thinking": true,
-//!       "sampling": { "temperature": 0.3, "topP": 0.9 }
+//!       "sampling": { "temperature": 0.3, "topP": 0.9 },
+//!       "tools": ["calculator"]
 //!     }
 //!   ]
 //! }
@@ -165,12 +166,20 @@ fn preset(path: &str, value: Value) -> Result<PresetContent, String> {
         None | Some(Value::Null) => SamplingSettings::default(),
         Some(value) => sampling(&format!("{path}.sampling"), value)?,
     };
+    let tools = match fields.take("tools") {
+        None | Some(Value::Null) => None,
+        Some(value) => {
+            let names = serde_json::from_value(value);
+            Some(names.map_err(|_| format!("“{path}.tools” is not a list of names."))?)
+        }
+    };
     fields.end()?;
     let content = PresetContent {
         name,
         instructions,
         thinking,
         sampling,
+        tools,
     };
     content
         .validated()
@@ -285,12 +294,14 @@ mod tests {
                 repeat_penalty: Some(1.1),
                 seed: Some(7),
             },
+            tools: Some(vec!["calculator".to_owned()]),
         };
         let bare = PresetContent {
             name: "Bare".into(),
             instructions: String::new(),
             thinking: None,
             sampling: SamplingSettings::default(),
+            tools: None,
         };
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("presets.json");
@@ -418,6 +429,7 @@ mod tests {
             instructions: "ä".repeat(20_000),
             thinking: None,
             sampling: SamplingSettings::default(),
+            tools: None,
         };
         let refused = write(&path, &vec![long.clone(); 40]).expect_err("it is too long");
         assert!(

@@ -28,6 +28,7 @@ pub(super) fn from_lm_studio(
         instructions: String::new(),
         thinking: None,
         sampling: SamplingSettings::default(),
+        tools: None,
     };
     let mut left_out = Vec::new();
     for part in ["operation", "load"] {

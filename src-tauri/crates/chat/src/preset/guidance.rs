@@ -11,11 +11,13 @@ use crate::stores::Stores;
 pub(crate) struct Guidance {
     pub instructions: String,
     pub sampling: SamplingSettings,
+    /// Names of the tools that are on.
+    pub tools: Vec<String>,
 }
 
 impl Guidance {
     /// Resolves the guidance of a chat, or of the next new one. Precedence of instructions: the chat's, the preset's,
-    /// the settings'; of each sampling value: the preset's, then the settings'.
+    /// the settings'; of the tools likewise; of each sampling value: the preset's, then the settings'.
     pub fn of(
         stores: &Stores,
         settings: &Settings,
@@ -33,10 +35,15 @@ impl Guidance {
         ];
         let mut instructions = instructions.into_iter().flatten().map(|text| text.trim());
         let instructions = instructions.find(|text| !text.is_empty());
+        let instructions = instructions.unwrap_or_default().to_owned();
         let sampling = preset.as_ref().map(|preset| preset.sampling);
+        let tools = chosen
+            .tools
+            .or(preset.as_ref().and_then(|preset| preset.tools.clone()));
         Ok(Guidance {
-            instructions: instructions.unwrap_or_default().to_owned(),
+            instructions,
             sampling: sampling.unwrap_or_default().or(settings.sampling_changes),
+            tools: tools.unwrap_or_else(|| settings.tools.clone()),
         })
     }
 }
@@ -50,6 +57,7 @@ pub(crate) fn chat_preset(
     let usual = || ChatPreset {
         preset: settings.default_preset.filter(|_| chat.is_none()),
         instructions: String::new(),
+        tools: None,
     };
     Ok(stores.chosen_preset(chat)?.unwrap_or_else(usual))
 }
@@ -86,6 +94,7 @@ mod tests {
             instructions: "Be terse.".to_owned(),
             thinking: None,
             sampling: sampling(Some(0.0), None),
+            tools: None,
         };
         let preset = Some(stores.disk.presets().add(&content.row(PresetId(0))?)?);
         let choose = |instructions: &str| {
@@ -93,6 +102,7 @@ mod tests {
             let chosen = ChatPreset {
                 preset,
                 instructions,
+                tools: None,
             };
             let presets = stores.temporary.presets();
             presets.choose(DraftPlace::Chat(chat), Some(&chosen))

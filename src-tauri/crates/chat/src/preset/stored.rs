@@ -119,6 +119,7 @@ mod tests {
             instructions: String::new(),
             thinking: None,
             sampling: SamplingSettings::default(),
+            tools: None,
         }
     }
 

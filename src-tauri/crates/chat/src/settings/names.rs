@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use inference::PARAMETERS;
 
 /// Names of the settings other than [`PARAMETERS`].
-const NAMES: [(&str, &str); 18] = [
+const NAMES: [(&str, &str); 24] = [
+    ("allowedTools", "Tools that run without asking"),
     ("contextLength", "Context"),
     ("defaultPreset", "Preset for new chats"),
     ("device", "Device"),
@@ -18,10 +19,15 @@ const NAMES: [(&str, &str); 18] = [
     ("readAhead", "Start reading while I type"),
     ("samplingChanges", "Sampling"),
     ("sendWith", "Send with"),
+    ("serverSeconds", "Time for a server to start"),
     ("showStats", "Show speed under answers"),
     ("theme", "Theme"),
     ("thinking", "Think before answering"),
     ("threads", "Threads"),
+    ("toolResultCharacters", "Longest result"),
+    ("toolRounds", "Rounds of calls"),
+    ("toolSeconds", "Time for a call"),
+    ("tools", "Tools in new chats"),
     ("unloadMinutes", "Unload when idle"),
     ("zoom", "Zoom"),
 ];

@@ -155,6 +155,7 @@ fn preset(name: &str, instructions: &str) -> PresetRecord {
         instructions: instructions.into(),
         thinking: None,
         sampling: RawValue::from_string(sampling).unwrap(),
+        tools: None,
     }
 }
 
@@ -217,6 +218,7 @@ fn names_and_texts_of_an_import_are_those_that_can_be_given_here() {
         whole.chat.chosen_preset = Some(ChosenPreset {
             preset: Some(long.clone()),
             instructions: long.clone(),
+            tools: None,
         });
         import.add(whole).unwrap();
     }

@@ -16,6 +16,7 @@ fn preset(name: &str) -> PresetContent {
             temperature: Some(1.5),
             ..SamplingSettings::default()
         },
+        tools: None,
     }
 }
 
@@ -29,6 +30,7 @@ fn choose(bench: &Bench, chat: Option<ChatId>, preset: Option<PresetId>, instruc
     let chosen = ChatPreset {
         preset,
         instructions,
+        tools: None,
     };
     bench.chat.choose_preset(chat, chosen).unwrap();
 }
@@ -298,6 +300,7 @@ fn what_makes_no_sense_is_refused_and_changes_nothing() {
     let chosen = |preset, instructions: &str| ChatPreset {
         preset,
         instructions: instructions.to_owned(),
+        tools: None,
     };
     let long = "x".repeat(20_001);
     assert!(

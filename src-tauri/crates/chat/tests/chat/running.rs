@@ -176,6 +176,11 @@ impl ScriptedRequest {
             }
             Step::Say(text) => say(next, text, TokenKind::Answer),
             Step::Tag(id) => say(id, "<tag>", TokenKind::Control),
+            Step::CallToken => say(next, "", TokenKind::Call),
+            Step::Call(name, arguments) => {
+                say(next, "", TokenKind::Call);
+                on_event(Event::Call { name, arguments });
+            }
             Step::LastWords(texts) => {
                 for text in texts {
                     it.tokens += 1;
@@ -201,7 +206,12 @@ impl ScriptedRequest {
         }
         let is_token = matches!(
             step,
-            Step::Think(_) | Step::ThinkOn(_) | Step::Say(_) | Step::Tag(_)
+            Step::Think(_)
+                | Step::ThinkOn(_)
+                | Step::Say(_)
+                | Step::Tag(_)
+                | Step::CallToken
+                | Step::Call(..)
         );
         it.tokens += u32::from(is_token);
         None

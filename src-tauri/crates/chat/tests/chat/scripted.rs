@@ -10,8 +10,8 @@ use chat::{
     PromptCounter,
 };
 use inference::{
-    Conversation, Event, Finished, GenerateParams, ModelRequest, Prompt, RequestId, Role, Sampling,
-    SamplingDefaults, StopReason, Turn,
+    Constraint, Conversation, Event, Finished, GenerateParams, ModelRequest, Prompt, RequestId,
+    Role, Sampling, SamplingDefaults, StopReason, Turn,
 };
 use jiff::civil::Date;
 
@@ -35,6 +35,10 @@ pub enum Step {
     Think(&'static str),
     Say(&'static str),
     Tag(u32),
+    /// A token of a call.
+    CallToken,
+    /// A complete call: the tool and its arguments.
+    Call(&'static str, &'static str),
     Sleep(u64),
     /// Waits until the test continues it, or it is cancelled.
     Wait,
@@ -61,6 +65,9 @@ pub struct Asked {
     pub thinking_budget: Option<usize>,
     pub goes_on: bool,
     pub lookup: bool,
+    pub constraint: Option<Constraint>,
+    /// Names of the tools.
+    pub tools: Vec<String>,
     /// True if the last message of the history is to be continued.
     pub resume: bool,
 }
@@ -78,6 +85,12 @@ impl Asked {
             thinking_budget: params.thinking_budget,
             goes_on: params.goes_on,
             lookup: params.lookup,
+            constraint: params.constraint.clone(),
+            tools: conversation
+                .tools
+                .iter()
+                .map(|tool| tool.name.clone())
+                .collect(),
         }
     }
 }
@@ -346,6 +359,7 @@ impl ModelHost for Scripted {
                 reason: "scripted".into(),
                 report: None,
             },
+            can_call_tools: true,
         };
         self.open = Some(info.clone());
         self.requests.clear();

@@ -72,6 +72,9 @@ fn events_come_in_the_order_of_the_work() {
             ChatEvent::Stage { stage, .. } => story.push(format!("{stage:?}")),
             ChatEvent::Ended { .. } => story.push("ended".into()),
             ChatEvent::Delta { .. }
+            | ChatEvent::Called { .. }
+            | ChatEvent::SettingsChanged { .. }
+            | ChatEvent::ToolsChanged
             | ChatEvent::Model { .. }
             | ChatEvent::ChatsChanged { .. }
             | ChatEvent::ChatsRemoved { .. }

@@ -38,6 +38,12 @@ fn settings_survive_a_restart() {
         show_stats: true,
         guide_answers: false,
         model_titles: true,
+        tools: vec!["calculator".to_owned()],
+        allowed_tools: Vec::new(),
+        tool_rounds: 4,
+        tool_seconds: 30,
+        tool_result_characters: 2000,
+        server_seconds: 30,
     };
     assert_eq!(
         bench.chat.save_settings(settings.clone()).unwrap(),

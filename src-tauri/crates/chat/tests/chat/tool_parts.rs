@@ -1,6 +1,6 @@
 //! Calls of tools and their results go with their messages, whatever happens to these.
 
-use chat::{Part, Parts, Role};
+use chat::{Part, Parts, Role, ToolOutcome};
 
 use crate::importing::{chat_titled, chats, import};
 use crate::scripted::{Bench, Step};
@@ -25,6 +25,8 @@ fn result() -> Part {
     Part::ToolResult {
         id: "call-1".into(),
         text: "5.7 grams".into(),
+        outcome: ToolOutcome::Done,
+        server: None,
     }
 }
 

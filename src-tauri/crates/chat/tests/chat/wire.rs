@@ -92,6 +92,7 @@ fn a_message_has_a_value_for_every_field() {
         created_at: 1_700_000_001,
         siblings: vec![MessageId(5), MessageId(7)],
         seq: 9,
+        calls: Vec::new(),
     };
     let expected = json!({
         "id": 7,
@@ -116,6 +117,7 @@ fn a_message_has_a_value_for_every_field() {
         "createdAt": 1_700_000_001,
         "siblings": [5, 7],
         "seq": 9,
+        "calls": [],
     });
     let event = ChatEvent::Ended {
         chat: ChatId(4),
