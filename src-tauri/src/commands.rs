@@ -4,6 +4,7 @@
 //! on the window's.
 
 mod data;
+mod tool_servers;
 
 use std::sync::Arc;
 
@@ -13,11 +14,12 @@ use app::model_check::{CheckSubject, ModelChecker};
 use app::models::Models;
 use app::network_check::{self, NetworkCheck};
 use app::startup::Startup;
+use app::tool_servers::ToolServers;
 use app::wire::{GuideAnswer, GuideTopic, HostEvent, ShellEvent, Snapshot, StartState};
 use chat::{
-    Chat, ChatId, ChatPreset, ChatSnapshot, ChatSummary, ChatView, ContextUsage, DeletedMessage,
-    Failure, FolderId, LengthWish, MessageId, ModelChoice, PresetContent, PresetId, QueuedMessage,
-    SearchAnswer, SearchHit, Settings, Undone,
+    Chat, ChatId, ChatPreset, ChatSnapshot, ChatSummary, ChatView, Consent, ContextUsage,
+    DeletedMessage, Failure, FolderId, LengthWish, MessageId, ModelChoice, PresetContent, PresetId,
+    QueuedMessage, SearchAnswer, SearchHit, Settings, ToolView, Undone,
 };
 use guide::Guide;
 use host::context_options::{self, ContextOptions};
@@ -32,6 +34,7 @@ use crate::preset_files::{self, ImportedPresets};
 use crate::reply::{Reply, ask, ask_models, blocking};
 
 use data::*;
+use tool_servers::*;
 
 /// Hands every command to Tauri.
 pub fn handler<R: Runtime>() -> impl Fn(Invoke<R>) -> bool + Send + Sync + 'static {
@@ -78,6 +81,10 @@ forward! { Chat, ask:
     edit_message = edit_message(message: MessageId, text: String, answer: Option<bool>) -> ChatView;
     show_sibling = show_sibling(message: MessageId) -> ChatView;
     stop = stop(id: ChatId) -> ();
+    /// Applies the user's decision about a call that waits.
+    answer_call = answer_call(message: MessageId, call: String, consent: Consent) -> ();
+    /// Returns the tools that chats can have on.
+    list_tools = tools() -> Vec<ToolView>;
     rename_chat = rename(id: ChatId, title: String) -> ChatSummary;
     /// Pins or unpins chats. Returns the label for undo, like the other commands that return a text.
     pin_chats = pin(ids: Vec<ChatId>, pinned: bool) -> String;
@@ -279,10 +286,13 @@ async fn save_settings(
     settings: Settings,
     chat: State<'_, Chat>,
     models: State<'_, Models>,
+    servers: State<'_, ToolServers>,
     desktop: State<'_, Arc<dyn Desktop>>,
 ) -> Reply<Settings> {
     let saved = ask(&chat, move |chat| chat.save_settings(settings)).await?;
     follow(&saved, &models, &desktop);
+    let (servers, settings) = (ToolServers::clone(&servers), saved.clone());
+    blocking(move || servers.settings_changed(&settings)).await??;
     Ok(saved)
 }
 

@@ -307,7 +307,9 @@ fn commands_and_flags_of_the_terminal_are_those_of_the_command_line() {
     for name in &commands {
         assert!(is_known(name), "there is no goldcrest {name}");
     }
+    let nested = shown().flat_map(|it| it.get_subcommands());
     let flags: BTreeSet<String> = shown()
+        .chain(nested)
         .flat_map(|it| it.get_arguments())
         .filter_map(|argument| argument.get_long().map(|flag| format!("--{flag}")))
         .chain(["--version".to_owned()])

@@ -34,8 +34,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use app::folders::{self, Folders};
-use app::{cli, limits, logging, visible};
+use app::{cli, logging, visible};
 use models::model_among;
+use system::limits;
 
 fn main() -> ExitCode {
     // No other protection is possible, and a system on which it fails is no worse than without.

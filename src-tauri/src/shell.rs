@@ -9,6 +9,8 @@ use app::folders::Folders;
 use app::model_check::ModelChecker;
 use app::models::{ModelPlaces, Models, ModelsInbox};
 use app::startup::{self, OpenStore, StartError, Startup};
+use app::tool_servers::ToolServers;
+use app::wire::ShellEvent;
 use app::{data_folder, folders};
 use chat::{Chat, Failure, ModelChoice};
 use devices::{CrashMarkers, Devices};
@@ -65,6 +67,9 @@ pub fn leave<R: Runtime>(app: &AppHandle<R>) {
     if let (Some(chat), Some(markers)) = (app.try_state::<Chat>(), app.try_state::<CrashMarkers>())
     {
         host::close(&chat, &markers);
+    }
+    if let Some(servers) = app.try_state::<ToolServers>() {
+        servers.end();
     }
     window::remove_temporary_folder(app);
 }
@@ -144,6 +149,11 @@ pub fn opener<R: Runtime>(
             .map_err(|failure| startup::cause(&folders, failure))?;
         start_models(&app, &folders, &chat, &models, inbox)
             .map_err(|failure| startup::cause(&folders, failure))?;
+        let events = Events::clone(&app.state::<Events>());
+        let on_change = move || events.send(ShellEvent::ServersChanged);
+        let servers = ToolServers::start(&chat, on_change)
+            .map_err(|failure| startup::cause(&folders, failure))?;
+        app.manage(servers);
         app.manage(models);
         app.manage(chat.clone());
         window::arrange(&app, &chat);

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use app::folders::Folders;
 use app::model_check::ModelChecker;
 use app::startup::{StartError, Startup};
+use app::tool_servers::ToolServers;
 use app::wire::StartState;
 use chat::{Chat, Failure, FailureCode, ModelChoice, ModelHost, ModelInfo, ModelOptions, Opening};
 use engine::{Conversation, Event, Finished, ModelRequest, Prompt, RequestId};
@@ -202,6 +203,7 @@ impl Window {
         app.manage(shared);
         app.manage(events);
         app.manage(GivenFile::default());
+        app.manage(ToolServers::start(&chat, || {}).expect("the tools start"));
         app.manage(chat);
         app.manage(models);
         app.manage(ModelChecker::default());

@@ -153,11 +153,13 @@ fn a_temporary_chat_is_exported_from_memory_with_its_preset() {
         instructions: "Briefly.".to_owned(),
         thinking: None,
         sampling: chat::SamplingSettings::default(),
+        tools: None,
     };
     let added = chat.add_presets(vec![preset("Coder"), preset("Poet")]);
     let chosen = chat::ChatPreset {
         preset: added.expect("added").first().copied(),
         instructions: String::new(),
+        tools: None,
     };
     let temporary = serde_json::from_value(id.clone()).expect("an id");
     chat.choose_preset(Some(temporary), chosen).expect("chosen");

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use chat::Device;
 use engine::{
-    GenerateParams, KvType, Role, Sampling, SamplingDefaults, Stats, StopReason, ThinkingCut,
-    TokenKind, Turn,
+    Constraint, GenerateParams, KvType, Role, Sampling, SamplingDefaults, Stats, StopReason,
+    ThinkingCut, TokenKind, ToolDefinition, Turn,
 };
 
 use super::*;
@@ -43,6 +43,12 @@ pub fn unusual_settings() -> Value {
         "guideAnswers": false,
         "modelTitles": true,
         "downloadFolder": std::env::temp_dir(),
+        "tools": ["calculator"],
+        "allowedTools": [{ "title": "Search in chats", "fingerprint": "f" }],
+        "toolRounds": 3,
+        "toolSeconds": 20,
+        "toolResultCharacters": 2000,
+        "serverSeconds": 30,
     })
 }
 
@@ -177,6 +183,7 @@ impl ModelHost for Recorder {
                 reason: "it is fast".into(),
                 report: Some("all is well".into()),
             },
+            can_call_tools: true,
         };
         Ok(self.open.insert(info).clone())
     }
@@ -315,7 +322,10 @@ fn a_request_reaches_the_model_and_its_figures_the_page_field_by_field() {
     assert_eq!(options, Some(expected));
 
     let turn = model.last_turn();
-    assert_eq!(turn, second_turn(turn.conversation.today));
+    let tools = &turn.conversation.tools;
+    assert_eq!(tools.len(), 1);
+    assert_eq!(tools[0].name, "calculator");
+    assert_eq!(turn, second_turn(turn.conversation.today, tools));
 
     let status = &window.invoke("snapshot", json!({})).expect("a snapshot")["model"];
     assert_eq!(*status, shown_model());
@@ -411,7 +421,7 @@ fn every_verb_of_a_chat_does_what_the_page_asks() {
 }
 
 /// Returns the expected second input of the model.
-fn second_turn(today: jiff::civil::Date) -> Asked {
+fn second_turn(today: jiff::civil::Date, tools: &Arc<[ToolDefinition]>) -> Asked {
     Asked {
         conversation: Conversation {
             messages: vec![
@@ -426,6 +436,7 @@ fn second_turn(today: jiff::civil::Date) -> Asked {
             instructions: Some("Be brief.".into()),
             thinking: true,
             today,
+            tools: Arc::clone(tools),
         },
         params: GenerateParams {
             sampling: Sampling {
@@ -442,6 +453,10 @@ fn second_turn(today: jiff::civil::Date) -> Asked {
             goes_on: false,
             lookup: false,
             stops_repetition: true,
+            constraint: Some(Constraint::Calls {
+                tools: Arc::clone(tools),
+                required: false,
+            }),
         },
     }
 }
@@ -458,6 +473,7 @@ fn shown_model() -> Value {
             "quantisation": "Q5_K_M",
             "fileBytes": 1_250_000,
             "contextLength": 1234,
+            "canCallTools": true,
             "contextCanGrow": true,
             "contextNote": "longer than trained",
             "kvBytes": 2_500_000,

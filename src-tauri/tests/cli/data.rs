@@ -89,7 +89,7 @@ fn what_is_exported_imported_and_exported_again_is_the_same_byte_for_byte() {
 /// Makes an export with all properties that a chat can have.
 fn everything() -> String {
     let text = [
-        json!({ "format": "goldcrest-chats", "version": 2 }),
+        json!({ "format": "goldcrest-chats", "version": 3 }),
         json!({ "folder": { "name": "Empty", "createdAt": 5 } }),
         json!({ "folder": { "name": "Work", "collapsed": true, "createdAt": 6 } }),
         json!({ "preset": { "name": "Coder", "instructions": "Code first.", "thinking": true,

@@ -92,6 +92,9 @@ fn no_subcommand_prints_a_name_raw() {
         &["fetch", NAME],
         &["guide", NAME],
         &["devices", "-m", model],
+        &["tools", "call", NAME],
+        &["tools", "call", "calculator", NAME],
+        &["mcp", "list", "--config", &no_model],
         // Invalid arguments.
         &["ask", "--temperature", NAME, "Hi"],
         &["ask", &format!("--{NAME}"), "Hi"],

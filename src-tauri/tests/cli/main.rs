@@ -14,6 +14,7 @@ mod environment;
 mod fetch;
 mod hostile_names;
 
+mod mcp;
 mod models;
 mod presets;
 mod quantize;
@@ -21,6 +22,7 @@ mod says;
 mod stdin;
 mod terminal;
 mod tokenize;
+mod tools;
 mod verify;
 
 /// A question that the guide does not answer.

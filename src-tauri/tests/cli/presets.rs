@@ -28,6 +28,7 @@ fn a_preset_of_the_app_is_used_where_no_flag_says_otherwise() {
         instructions: "Be brief.".into(),
         thinking: Some(false),
         sampling: json!({ "temperature": 0.5, "seed": 7 }),
+        tools: None,
     };
     store.presets().add(&preset).expect("it is added");
     let ask = |args: &[&str]| parsed(with_data(folder.path(), args));
@@ -69,6 +70,7 @@ fn a_preset_that_is_not_there_is_refused_with_those_that_are() {
         instructions: String::new(),
         thinking: None,
         sampling: json!({}),
+        tools: None,
     };
     store.presets().add(&preset).expect("it is added");
     assert!(ask().contains("no preset “Poet”. The app has: Coder."));

@@ -18,6 +18,7 @@ mod inspect;
 mod interrupt;
 mod load;
 mod logits;
+mod mcp;
 mod models;
 mod output;
 mod package_files;
@@ -27,6 +28,7 @@ mod render;
 mod suggestion;
 mod text;
 mod tokenize;
+mod tools;
 mod verify;
 
 use std::path::PathBuf;
@@ -39,12 +41,15 @@ use clap::{CommandFactory, Parser, Subcommand};
 use crate::visible::on_one_line;
 use crate::{reference_process, worker};
 use ::models::is_gguf;
+use ::tools::serve;
 use args::{
     AskArgs, BenchArgs, ChatArgs, ChatsArgs, DevicesArgs, ExportArgs, FetchArgs, GpuCheckArgs,
     GuideArgs, ImportArgs, InspectArgs, LogitsArgs, ModelsArgs, PackageFilesArgs, QuantizeArgs,
     ReferenceLogitsArgs, RenderArgs, TokenizeArgs, VerifyArgs, WindowArgs,
 };
+use mcp::McpArgs;
 use output::CliError;
+use tools::ToolsArgs;
 
 /// A private, offline chat with SmolLM3 on your own machine.
 ///
@@ -139,6 +144,8 @@ pub enum Command {
     Models(ModelsArgs),
     /// Print the token ids of each text as a line of JSON
     Tokenize(TokenizeArgs),
+    /// List the tools that a model can call, or call one
+    Tools(ToolsArgs),
     /// Print the exact prompt that a model's chat template renders
     Render(RenderArgs),
     /// Print logits as JSON rows
@@ -158,6 +165,8 @@ pub enum Command {
     /// Run the same command again to resume an interrupted download. Exits with 0 only if the file is complete and its
     /// SHA-256 is right. A separate program, goldcrest-fetch, makes the connection.
     Fetch(FetchArgs),
+    /// List or call the tools of MCP servers, which are programs on this computer
+    Mcp(McpArgs),
     /// List the devices that a model can run on, and why each would be used or not
     Devices(DevicesArgs),
     /// Checks GPUs for the app, in a process that may crash
@@ -172,6 +181,9 @@ pub enum Command {
     /// Parses untrusted files and chats for the app, in a process that may crash
     #[command(hide = true)]
     Worker,
+    /// Calculates and runs Python for the app, in a process that may crash
+    #[command(hide = true)]
+    ToolProcess,
 }
 
 /// Reads the command line. A command that was mistyped is named before the flags behind it, which a file does not take.
@@ -230,18 +242,21 @@ pub fn run(command: Command) -> ExitCode {
         Command::Inspect(args) => inspect::run(&args),
         Command::Models(args) => models::run(&args),
         Command::Tokenize(args) => tokenize::run(&args),
+        Command::Tools(args) => tools::run(args),
         Command::Render(args) => render::run(&args),
         Command::Logits(args) => logits::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Quantize(args) => quantize::run(&args),
         Command::Verify(args) => return verify::run(&args),
         Command::Fetch(args) => fetch::run(&args),
+        Command::Mcp(args) => mcp::run(&args),
         Command::Devices(args) => devices::run(&args),
         Command::GpuCheck(args) => gpu_check::run(args),
         Command::PackageFiles(args) => package_files::run(&args, &Cli::command(), &ENVIRONMENT),
         Command::ReferenceLogits(args) => reference_process::serve(&args.file)
             .map_err(|error| CliError::message(error.to_string())),
         Command::Worker => worker::serve().map_err(CliError::Output),
+        Command::ToolProcess => serve().map_err(CliError::Output),
     };
     output::exit_code(result)
 }

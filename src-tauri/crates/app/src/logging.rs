@@ -17,8 +17,9 @@ const PREFIX: &str = "goldcrest";
 const SUFFIX: &str = "log";
 const DAYS_KEPT: usize = 7;
 
-/// Level of the file, whatever RUST_LOG sets for stderr: the file stays on the disk.
-const FILE_LEVEL: &str = "info";
+/// Level of the file, whatever RUST_LOG sets for stderr: the file stays on the disk. rmcp logs whole messages of servers,
+/// which may be private.
+const FILE_LEVEL: &str = "info,rmcp=off";
 
 /// Logs only to stderr, if RUST_LOG is set. For the command line.
 pub fn to_stderr() {
@@ -182,7 +183,7 @@ mod tests {
         let text = std::fs::read_to_string(file_of_today(folder.path())).expect("UTF-8");
         assert_eq!(text.lines().count(), 1, "{text:?}");
         let line = text.strip_suffix('\n').expect("it ends");
-        assert!(!line.contains(crate::visible::is_obeyed), "{line:?}");
+        assert!(!line.contains(figures::is_obeyed), "{line:?}");
         assert_eq!(line.matches("\\u{202e}").count(), 2, "{line}");
     }
 

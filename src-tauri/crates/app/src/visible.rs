@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::io::{self, Write};
 
+use figures::is_obeyed;
+
 /// Escapes the characters that control a terminal: they could set its title, write to the clipboard, or reorder
 /// letters. Lines and tabs stay.
 pub fn visible(text: &str) -> Cow<'_, str> {
@@ -18,12 +20,6 @@ pub fn on_one_line(text: &str) -> Cow<'_, str> {
         (is_obeyed(character) || matches!(character, '\u{2028}' | '\u{2029}'))
             .then(|| character.escape_default().to_string())
     })
-}
-
-/// Returns whether a terminal obeys a character: control characters, and those that embed, override or isolate a
-/// direction of writing. The marks of Arabic and Hebrew texts, which move no other letters, are not among them.
-pub fn is_obeyed(character: char) -> bool {
-    character.is_control() || matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// Replaces the characters for which `other` returns a text.

@@ -190,6 +190,8 @@ pub enum ShellEvent {
     ModelCheck { check: ModelCheck },
     /// Progress of an export, an import or a move of the data folder.
     Transfer { transfer: ChatTransfer },
+    /// A tool server has changed.
+    ServersChanged,
     /// A file is dragged over the window.
     Dragging { over: bool },
 }

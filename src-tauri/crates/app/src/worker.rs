@@ -2,13 +2,12 @@
 //! are rendered as a document. The app itself parses none of it. It takes records from the child that reads, sends
 //! records to the child that renders, and survives whatever happens to them.
 //!
-//! Both directions have frames (`worker/frames.rs`). The first that a child reads is its [`Task`]; before its own first
-//! one it writes [`READY`]. It ends when its stdin does, whatever it is doing, and so with its parent. It limits its
+//! Both directions have frames (`system::frames`). The first that a child reads is its [`Task`]; before its own first
+//! one it writes `READY`. It ends when its stdin does, whatever it is doing, and so with its parent. It limits its
 //! own resources (`worker/child.rs`), and its parent kills it if it sends nothing for [`TIMEOUT`], or is no longer
 //! needed.
 
 mod child;
-mod frames;
 mod reading;
 mod rendering;
 #[cfg(test)]
@@ -21,15 +20,11 @@ use std::time::Duration;
 use chat_files::DocumentKind;
 use serde::{Deserialize, Serialize};
 use system::child::{Call, Child, ChildError, ChildFault, StreamingChild};
+use system::frames;
 
 pub use child::serve;
 pub use reading::read;
 pub use rendering::{Rendering, printed};
-
-/// Terminator of the output that a runtime may print before the child works.
-const READY: u8 = 0;
-/// Maximum bytes of that output.
-const MOST_PRINTED: usize = 1 << 12;
 
 /// Maximum silence of a child. Its own limit of CPU time comes first when it computes; this one is for files that do
 /// not arrive, as from a network that is gone.
@@ -84,15 +79,9 @@ impl Worker {
         };
         let mut worker = Self(program.stream(call).map_err(fault)?);
         worker.send(task)?;
-        for _ in 0..MOST_PRINTED {
-            let mut byte = [0];
-            let received = worker.0.receive_while(&mut byte, TIMEOUT, &mut || true);
-            received.map_err(fault)?;
-            if byte == [READY] {
-                return Ok(worker);
-            }
-        }
-        Err(WorkerFault::Garbled)
+        let ready = worker.0.receive_ready(TIMEOUT, &mut || true);
+        ready.map_err(fault)?;
+        Ok(worker)
     }
 
     /// Sends a frame; returns its bytes.
@@ -104,26 +93,9 @@ impl Worker {
 
     /// Returns the next frame; `None` if `go_on` returned false.
     fn receive(&mut self, go_on: &mut dyn FnMut() -> bool) -> Result<Option<Vec<u8>>, WorkerFault> {
-        let mut length = [0; 4];
-        if !self.fill(&mut length, go_on)? {
-            return Ok(None);
-        }
-        let length = u32::from_le_bytes(length) as usize;
-        if length > frames::LARGEST {
-            return Err(WorkerFault::Garbled);
-        }
-        let mut frame = vec![0; length];
-        Ok(self.fill(&mut frame, go_on)?.then_some(frame))
-    }
-
-    fn fill(
-        &mut self,
-        buffer: &mut [u8],
-        go_on: &mut dyn FnMut() -> bool,
-    ) -> Result<bool, WorkerFault> {
-        match self.0.receive_while(buffer, TIMEOUT, go_on) {
+        match self.0.receive_frame(TIMEOUT, go_on) {
             // Ctrl+C in a terminal ends a child, too.
-            Err(_) if !go_on() => Ok(false),
+            Err(_) if !go_on() => Ok(None),
             received => received.map_err(fault),
         }
     }
@@ -137,8 +109,12 @@ impl Drop for Worker {
 
 #[cfg(not(test))]
 fn program() -> io::Result<Child> {
-    const SUBCOMMAND: &str = "worker";
-    let program = program_with(vec![SUBCOMMAND.into()])?;
+    program_of("worker")
+}
+
+/// Returns the app's program with a subcommand.
+pub fn program_of(subcommand: &str) -> io::Result<Child> {
+    let program = program_with(vec![subcommand.into()])?;
     // The tests of the shell are a program of their own, one folder below the app.
     let tests = program.program.parent();
     let tests = tests.filter(|folder| cfg!(debug_assertions) && folder.ends_with("deps"));
@@ -164,30 +140,20 @@ fn program_with(leading: Vec<OsString>) -> io::Result<Child> {
 
 /// Interprets a child's end. Its stderr may quote a chat, and is not logged.
 fn fault(error: ChildError) -> WorkerFault {
+    if error.is_out_of_time() {
+        return WorkerFault::Time;
+    }
+    if error.is_out_of_memory() {
+        return WorkerFault::Memory;
+    }
+    if error.is_too_deep() {
+        return WorkerFault::Depth;
+    }
     match error.fault {
         ChildFault::NotRun(error) => WorkerFault::NotRun(error),
         ChildFault::TimedOut => WorkerFault::Time,
         ChildFault::Interrupted => WorkerFault::Interrupted,
         ChildFault::TooMuchOutput => WorkerFault::Garbled,
-        ChildFault::Crashed(status) if is_out_of_time(status) => WorkerFault::Time,
-        // Message of Rust's runtime.
-        ChildFault::Crashed(_) if error.stderr.contains("memory allocation of") => {
-            WorkerFault::Memory
-        }
-        ChildFault::Crashed(_) if error.stderr.contains("overflowed its stack") => {
-            WorkerFault::Depth
-        }
         ChildFault::Crashed(status) => WorkerFault::Crashed(status),
     }
-}
-
-#[cfg(unix)]
-fn is_out_of_time(status: std::process::ExitStatus) -> bool {
-    use std::os::unix::process::ExitStatusExt;
-    status.signal() == Some(rustix::process::Signal::XCPU.as_raw())
-}
-
-#[cfg(not(unix))]
-fn is_out_of_time(_: std::process::ExitStatus) -> bool {
-    false
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use chat::SamplingSettings;
 use engine::{
     Conversation, Engine, Event, Finished, GenerateParams, Prompt, Sampling, Signals, StopReason,
-    TokenKind,
+    TokenKind, ToolCall,
 };
 
 use super::args::AnswerArgs;
@@ -59,6 +59,7 @@ impl AnswerArgs {
             goes_on: false,
             lookup: !self.no_lookup,
             stops_repetition: true,
+            constraint: None,
         }
     }
 
@@ -68,6 +69,7 @@ impl AnswerArgs {
             messages: Vec::new(),
             instructions: self.system.clone(),
             thinking: !self.no_think,
+            tools: std::sync::Arc::default(),
             today: chat::now().date(),
         }
     }
@@ -79,6 +81,8 @@ pub struct Answer {
     pub text: String,
     pub thinking: String,
     pub ids: Vec<u32>,
+    /// Calls that are complete.
+    pub calls: Vec<ToolCall>,
 }
 
 impl Answer {
@@ -89,13 +93,28 @@ impl Answer {
             && !self.thinking.trim().is_empty()
     }
 
+    /// Appends the next round of an answer.
+    pub fn extend(&mut self, next: &Answer) {
+        for (text, more) in [
+            (&mut self.text, &next.text),
+            (&mut self.thinking, &next.thinking),
+        ] {
+            if !text.is_empty() && !more.is_empty() {
+                text.push_str("\n\n");
+            }
+            text.push_str(more);
+        }
+        self.ids.extend(&next.ids);
+        self.calls.extend(next.calls.iter().cloned());
+    }
+
     /// Appends a token to the part that it belongs to.
     pub fn push(&mut self, id: u32, piece: &str, kind: TokenKind) {
         self.ids.push(id);
         match kind {
             TokenKind::Thinking => self.thinking.push_str(piece),
             TokenKind::Answer => self.text.push_str(piece),
-            TokenKind::Control => {}
+            TokenKind::Call | TokenKind::Control => {}
         }
     }
 }
@@ -118,6 +137,14 @@ pub fn generate(
                 return bar.show("Reading", done as u64, total as u64);
             }
             Event::Token { id, piece, kind } => (id, piece, kind),
+            Event::Call { name, arguments } => {
+                answer.calls.push(ToolCall {
+                    at: answer.text.len(),
+                    name: name.to_owned(),
+                    arguments: arguments.to_owned(),
+                });
+                return;
+            }
         };
         bar.clear();
         answer.push(id, piece, kind);
@@ -150,7 +177,8 @@ impl Stream {
     }
 
     pub fn write(&mut self, piece: &str, kind: TokenKind) -> io::Result<()> {
-        if self.silent || kind == TokenKind::Control || piece.is_empty() {
+        let is_shown = matches!(kind, TokenKind::Thinking | TokenKind::Answer);
+        if self.silent || !is_shown || piece.is_empty() {
             return Ok(());
         }
         // The template's blank lines before an answer are not part of it.

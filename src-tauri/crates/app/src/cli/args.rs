@@ -149,6 +149,12 @@ pub struct AskArgs {
     /// Have the model answer questions about Goldcrest, too
     #[arg(long)]
     pub no_guide: bool,
+    /// Tools that the model may call without asking, such as calculator,date_time; see goldcrest tools list
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub tools: Vec<String>,
+    /// Answer with JSON of the JSON Schema in this file
+    #[arg(long, value_name = "FILE", conflicts_with = "tools")]
+    pub schema: Option<PathBuf>,
     /// Print one JSON object at the end
     #[arg(long)]
     pub json: bool,

@@ -1,17 +1,23 @@
 //! `goldcrest ask`: one question, one answer.
 
+mod rounds;
+
+use std::fs::File;
 use std::io::{self, Write};
+use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use engine::{
-    ActiveDevice, CpuLevel, Engine, Finished, ModelFile, Role, StopReason, ThinkingCut, Turn,
-    machine,
+    ActiveDevice, Constraint, CpuLevel, Engine, Finished, GenerateParams, ModelFile, Role,
+    StopReason, ThinkingCut, Turn, check_schema, machine,
 };
 use guide::{Guide, Topic};
 use host::environment;
 use serde::Serialize;
+use serde_json::Value;
 
+use self::rounds::ToolRounds;
 use super::answer::{Answer, Stream, generate};
 use super::args::{AskArgs, DeviceArg, ModelArgs};
 use super::interrupt::Interrupt;
@@ -21,7 +27,7 @@ use super::progress::ProgressLine;
 use super::text;
 use crate::reference_process::ReferenceProcess;
 
-/// Output of `--json`. Rates are in tokens per second, times in seconds.
+/// Output of `--json`. Figures are those of the last round of calls, texts and ids of all. Rates are in tokens per second, times in seconds.
 #[derive(Serialize)]
 struct AnswerReport<'a> {
     text: &'a str,
@@ -53,6 +59,7 @@ struct AnswerReport<'a> {
 pub fn run(mut args: AskArgs) -> Result<(), CliError> {
     args.answer = args.answer.over_preset()?;
     let question = question(&args.prompt)?;
+    let schema = args.schema.as_deref().map(read_schema).transpose()?;
     if let Some(topic) = guide_topic(&args, &question) {
         return write_guide_answer(topic, args.json);
     }
@@ -60,7 +67,7 @@ pub fn run(mut args: AskArgs) -> Result<(), CliError> {
     let (interrupted, no_answer) = if args.model.place.device == Some(DeviceArg::Reference) {
         let mut engine = open_candle(&args.model)?;
         let (answered, interrupted) =
-            interrupt.during(|cancel| answer(&mut engine, &args, question, cancel));
+            interrupt.during(|cancel| answer(&mut engine, &args, schema, question, cancel));
         let (answer, finished) = answered?;
         if args.json {
             let reason = "The reference was chosen".to_owned();
@@ -72,8 +79,8 @@ pub fn run(mut args: AskArgs) -> Result<(), CliError> {
         (interrupted, answer.is_thinking_alone(&finished))
     } else {
         let mut model = load::open(&args.model)?;
-        let (answered, interrupted) =
-            interrupt.during(|cancel| model.run(|engine| answer(engine, &args, question, cancel)));
+        let (answered, interrupted) = interrupt
+            .during(|cancel| model.run(|engine| answer(engine, &args, schema, question, cancel)));
         let (answer, finished) = answered?;
         if args.json {
             let reason = model.device_reason();
@@ -95,7 +102,7 @@ fn guide_topic(args: &AskArgs, question: &str) -> Option<&'static Topic> {
     let is_chosen = args.model.model.is_some()
         || environment::model().is_some()
         || args.model.place.device == Some(DeviceArg::Reference);
-    if args.no_guide || is_chosen {
+    if args.no_guide || args.schema.is_some() || !args.tools.is_empty() || is_chosen {
         return None;
     }
     Guide::shared().answer(question).sure()
@@ -131,6 +138,7 @@ fn write_guide_answer(topic: &Topic, json: bool) -> Result<(), CliError> {
 fn answer(
     engine: &mut Engine,
     args: &AskArgs,
+    schema: Option<Value>,
     question: String,
     cancel: &Arc<AtomicBool>,
 ) -> Result<(Answer, Finished), CliError> {
@@ -139,11 +147,35 @@ fn answer(
     let summary = engine.summary();
     let thinking = conversation.thinking && summary.can_think;
     let params = args.answer.params(summary.sampling.of(thinking));
-    let mut stream = Stream::new(args.json);
-    let prompt = engine
-        .prompt(&conversation)
-        .map_err(|error| CliError::message(error.to_string()))?;
-    generate(engine, &prompt, &params, cancel, &mut stream)
+    let mut rounds = ToolRounds::of(&super::tools::registry()?, &args.tools)?;
+    if !args.tools.is_empty() && !summary.can_call_tools {
+        return Err(CliError::message(
+            "This model was not trained to call tools. Leave --tools out, or choose another model.",
+        ));
+    }
+    conversation.tools = rounds.definitions();
+    let schema = schema.map(|schema| Constraint::Json(Arc::new(schema)));
+    let mut whole = Answer::default();
+    loop {
+        let params = GenerateParams {
+            constraint: schema.clone().or_else(|| rounds.constraint()),
+            ..params.clone()
+        };
+        let prompt = engine
+            .prompt(&conversation)
+            .map_err(|error| CliError::message(error.to_string()))?;
+        let mut stream = Stream::new(args.json);
+        let (answer, finished) = generate(engine, &prompt, &params, cancel, &mut stream)?;
+        whole.extend(&answer);
+        if answer.calls.is_empty() || finished.reason != StopReason::EndOfTurn {
+            return Ok((whole, finished));
+        }
+        conversation.messages.extend(rounds.run(&answer, cancel));
+        if cancel.load(Ordering::Relaxed) {
+            let reason = StopReason::Cancelled;
+            return Ok((whole, Finished { reason, ..finished }));
+        }
+    }
 }
 
 /// Name of candle in the report.
@@ -178,6 +210,20 @@ fn open_candle(args: &ModelArgs) -> Result<Engine, CliError> {
         context,
         device,
     ))
+}
+
+/// Reads and checks the schema of the answer. Parts that are not enforced are said on stderr.
+fn read_schema(path: &Path) -> Result<Value, CliError> {
+    let file = File::open(path).map_err(|error| CliError::file(path, error))?;
+    let text = text::read_all(file, &path.display().to_string())?;
+    let schema = serde_json::from_str(&text)
+        .map_err(|error| CliError::file(path, format!("it is not JSON: {error}")))?;
+    let left_out = check_schema(&schema).map_err(|error| CliError::file(path, error))?;
+    for sentence in left_out {
+        // A terminal that is gone is no failure.
+        let _ = writeln!(output::stderr(), "{sentence}");
+    }
+    Ok(schema)
 }
 
 fn question(prompt: &str) -> Result<String, CliError> {
@@ -240,6 +286,26 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_schema_that_cannot_be_used_is_an_error_that_says_why() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("schema.json");
+        for (text, reason) in [
+            ("{", "it is not JSON"),
+            (r#"{"type": "birds"}"#, "the JSON schema cannot be used"),
+        ] {
+            std::fs::write(&path, text).expect("a file");
+            let error = read_schema(&path).expect_err(text).sentence();
+            assert!(
+                error.contains("schema.json") && error.contains(reason),
+                "{error}"
+            );
+        }
+        std::fs::write(&path, r#"{"type": "object", "not": {}}"#).expect("a file");
+        let schema = read_schema(&path).expect("the rest is enforced");
+        assert_eq!(schema, json!({"type": "object", "not": {}}));
+    }
+
+    #[test]
     fn every_figure_is_reported_under_its_name() {
         let file = testing::tiny_model();
         let options = LoadOptions {
@@ -253,6 +319,7 @@ mod tests {
             text: "\nYes.".to_owned(),
             thinking: "Hm.\n".to_owned(),
             ids: vec![4, 5],
+            calls: Vec::new(),
         };
         let stats = Stats {
             prompt_tokens: 101,

@@ -218,6 +218,11 @@ fn write(out: &mut impl Write, it: &BenchReport) -> io::Result<()> {
         "  sampling {:>9.2} ms per token, vocabulary of 128,256",
         it.sampling_ms
     )?;
+    writeln!(
+        out,
+        "  form    {:>10.2} ms per token of JSON, {:.2} at most; {:.0} ms once per model, {:.1} once per request",
+        it.form.mask_ms, it.form.longest_mask_ms, it.form.trie_ms, it.form.compile_ms
+    )?;
     if let Some(follow_up) = &it.follow_up {
         writeln!(
             out,

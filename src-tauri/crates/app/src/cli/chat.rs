@@ -233,7 +233,7 @@ impl TerminalChat {
             SlashName::Status => self.status(),
             SlashName::Help => Ok(help(&mut output::stdout())?),
             // These work in the window only, or are handled by the caller.
-            SlashName::Theme | SlashName::Settings | SlashName::Quit => Ok(()),
+            SlashName::Theme | SlashName::Settings | SlashName::Tools | SlashName::Quit => Ok(()),
         }
     }
 

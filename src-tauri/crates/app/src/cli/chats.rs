@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use chat_files::without_bidi_controls;
+use figures::without_bidi_controls;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde_json::json;

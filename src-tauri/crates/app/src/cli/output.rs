@@ -8,9 +8,9 @@ use std::io::{self, IsTerminal, Stderr, Stdout, Write};
 use std::process::ExitCode;
 
 use chat::Failure;
-use figures::count;
+use figures::{count, is_obeyed};
 
-use crate::visible::{Visible, is_obeyed, on_one_line, replaced, visible};
+use crate::visible::{Visible, on_one_line, replaced, visible};
 
 /// Maximum characters of a failure: it may quote a whole file.
 const FAILURE_LENGTH: usize = 2_000;

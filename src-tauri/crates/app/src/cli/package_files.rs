@@ -47,9 +47,15 @@ fn made(command: &Command, variables: &[(&str, &str)]) -> BTreeMap<PathBuf, Stri
     shown.build();
     for each in shown.get_subcommands() {
         let name = format!("goldcrest-{}", each.get_name());
-        let version = env!("CARGO_PKG_VERSION");
-        let page = page(each.clone().display_name(name.clone()).version(version), "");
-        made.insert(format!("man/{name}.1").into(), page);
+        let inner = each.get_subcommands().map(|inner| {
+            let name = format!("{name}-{}", inner.get_name());
+            (name, inner)
+        });
+        for (name, each) in inner.chain([(name.clone(), each)]) {
+            let version = env!("CARGO_PKG_VERSION");
+            let page = page(each.clone().display_name(name.clone()).version(version), "");
+            made.insert(format!("man/{name}.1").into(), page);
+        }
     }
     let more = section("ENVIRONMENT", variables) + &section("FILES", &FILES);
     let main = page(shown.after_help(""), &more);
@@ -135,7 +141,13 @@ mod tests {
         }
         for (name, text) in &made {
             let name = name.display();
-            for hidden in ["gpu-check", "reference-logits", "package-files", "--write"] {
+            for hidden in [
+                "gpu-check",
+                "reference-logits",
+                "package-files",
+                "tool-process",
+                "--write",
+            ] {
                 let shell = hidden.replace("--", "-l ");
                 let found = [hidden, &hidden.replace('-', "\\-"), &shell];
                 assert!(
@@ -145,6 +157,10 @@ mod tests {
             }
             assert!(!text.is_empty(), "{name}");
         }
+        let tools = &made[Path::new("man/goldcrest-tools.1")];
+        assert!(tools.contains("goldcrest\\-tools\\-call(1)"), "{tools}");
+        let call = &made[Path::new("man/goldcrest-tools-call.1")];
+        assert!(call.contains("goldcrest tools call"), "{call}");
         let bench = &made[Path::new("man/goldcrest-bench.1")];
         assert!(bench.contains(env!("CARGO_PKG_VERSION")), "{bench}");
         assert!(!bench.contains(".SH SUBCOMMANDS"), "{bench}");

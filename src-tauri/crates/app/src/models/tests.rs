@@ -60,6 +60,7 @@ impl ModelHost for AnyModel {
                 reason: "It is a test.".into(),
                 report: None,
             },
+            can_call_tools: true,
         };
         Ok(self.0.insert(info).clone())
     }

@@ -7,9 +7,9 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 
 use reference::{ReferenceError, ReferenceModel};
+use system::limits;
 
 use super::{MOST_IDS, READY};
-use crate::limits;
 
 /// Reasons for the child's end.
 #[derive(Debug, thiserror::Error)]

@@ -1,12 +1,12 @@
 //! The child's part: performs a task within limits.
 
 use std::io::{self, BufWriter, Write};
-use std::process;
-use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 
-use super::{MEMORY, READY, Task, frames, reading, rendering};
-use crate::limits;
+use system::frames::{self, READY};
+use system::limits;
+
+use super::{MEMORY, Task, reading, rendering};
 
 /// Stack of the working thread, which does not depend on the system's default for the main thread.
 const STACK: usize = 8 << 20;
@@ -15,7 +15,7 @@ const STACK: usize = 8 << 20;
 pub fn serve() -> io::Result<()> {
     limits::set_memory(MEMORY)?;
     limits::set_stack()?;
-    let frames = frames_of_stdin()?;
+    let frames = frames::of_stdin()?;
     let task = frames.recv().map_err(io::Error::other)?;
     let task: Task = serde_json::from_slice(&task)?;
     let working = thread::Builder::new().stack_size(STACK).spawn(move || {
@@ -32,19 +32,4 @@ pub fn serve() -> io::Result<()> {
     })?;
     let worked = working.join();
     worked.map_err(|_| io::Error::other("the worker panicked"))?
-}
-
-/// Reads the frames of stdin on a separate thread: a parent that has ended, or no longer needs the work, closes it.
-fn frames_of_stdin() -> io::Result<Receiver<Vec<u8>>> {
-    let (sender, frames) = channel();
-    thread::Builder::new().spawn(move || {
-        let mut stdin = io::stdin().lock();
-        while let Ok(Some(frame)) = frames::read(&mut stdin) {
-            if sender.send(frame).is_err() {
-                break;
-            }
-        }
-        process::exit(0);
-    })?;
-    Ok(frames)
 }

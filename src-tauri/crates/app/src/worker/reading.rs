@@ -9,9 +9,9 @@ use chat::Failure;
 use chat_files::{Item, ItemPart, ItemParts, OnProgress, ReadError, Tally};
 use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
+use system::{frames, limits};
 
-use super::{Task, Worker, WorkerFault, frames};
-use crate::limits;
+use super::{Task, Worker, WorkerFault};
 
 /// CPU seconds of a child: a base, and for each MiB of the files.
 const LEAST_SECONDS: u64 = 60;

@@ -10,10 +10,10 @@ use chat_files::{
 use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
 use store::WholeChat;
+use system::frames::{self, Framed};
+use system::limits;
 
-use super::frames::Framed;
-use super::{Task, Worker, WorkerFault, frames};
-use crate::limits;
+use super::{Task, Worker, WorkerFault};
 
 /// CPU seconds of a child for one chat: a base, and for each MiB of it; answers take about 5 per MiB, and adversarial
 /// ones 30.

@@ -82,6 +82,7 @@ fn chat(tokens: u32, question: Option<&str>) -> Conversation {
         messages,
         instructions: None,
         thinking: false,
+        tools: std::sync::Arc::default(),
         today: jiff::civil::Date::constant(2026, 3, 5),
     }
 }
