@@ -13,7 +13,7 @@ const FADING = [
 ] as const;
 
 /** Searchable elements of a message. */
-const TEXTS = ".answer, .bubble, .thoughts, .tool-name, .tool-text";
+const TEXTS = ".answer, .bubble, .thoughts, .tool-name, .tool-text, .tool-whole";
 /** Copy button above code, whose language name is not part of the message. */
 const COPY = "figcaption button";
 

@@ -5,7 +5,7 @@ import { live, paint, rangesIn } from "./marks";
 
 /** Elements of a message that are searched separately, in the order of `ShownText`. */
 const UNITS =
-  ".thoughts:not(.folded) .piece, .tool-name, .tool-text .piece, .answer .block, .bubble .piece";
+  ".thoughts:not(.folded) .piece, .tool-name, .tool-text .piece, .tool-whole, .answer .block, .bubble .piece";
 
 /** Caption of code with the language name, which is not part of the message. */
 const CAPTION = "figcaption";

@@ -19,6 +19,7 @@ function entry(id: number, role: "user" | "assistant", text: string): Entry {
     readFrom: null,
     siblings: [id],
     seq: 0,
+    calls: [],
     createdAt: 0,
   });
 }

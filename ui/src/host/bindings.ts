@@ -38,6 +38,20 @@ export const commands = {
 	editMessage: (message: MessageId, text: string, answer: boolean | null) => __TAURI_INVOKE<ChatView>("edit_message", { message, text, answer }),
 	showSibling: (message: MessageId) => __TAURI_INVOKE<ChatView>("show_sibling", { message }),
 	stop: (id: ChatId) => __TAURI_INVOKE<null>("stop", { id }),
+	/**  Applies the user's decision about a call that waits. */
+	answerCall: (message: MessageId, call: string, consent: Consent) => __TAURI_INVOKE<null>("answer_call", { message, call, consent }),
+	/**  Returns the tools that chats can have on. */
+	listTools: () => __TAURI_INVOKE<ToolView[]>("list_tools"),
+	/**  Returns the tool servers. Values of their environments are empty. */
+	listServers: () => __TAURI_INVOKE<ServerList>("list_servers"),
+	/**  Saves all tool servers. An empty value in an environment leaves the stored one. */
+	saveServers: (configs: ServerConfig[]) => __TAURI_INVOKE<ServerList>("save_servers", { configs }),
+	/**  Reads the servers in a JSON text of another app. Nothing is saved. */
+	parseServers: (text: string) => __TAURI_INVOKE<PastedServer[]>("parse_servers", { text }),
+	startServer: (name: string) => __TAURI_INVOKE<null>("start_server", { name }),
+	stopServer: (name: string) => __TAURI_INVOKE<null>("stop_server", { name }),
+	/**  Lets the user choose a folder for a tool server; none if the dialog was closed. */
+	pickServerFolder: () => __TAURI_INVOKE<string | null>("pick_server_folder"),
 	renameChat: (id: ChatId, title: string) => __TAURI_INVOKE<ChatSummary>("rename_chat", { id, title }),
 	/**  Pins or unpins chats. Returns the label for undo, like the other commands that return a text. */
 	pinChats: (ids: ChatId[], pinned: boolean) => __TAURI_INVOKE<string>("pin_chats", { ids, pinned }),
@@ -187,13 +201,13 @@ export const commands = {
 };
 
 /* Constants */
-export const defaultSettings = {"theme":"system","device":"auto","threads":null,"contextLength":null,"kvType":"f16","unloadMinutes":10,"samplingChanges":{"temperature":null,"topP":null,"topK":null,"minP":null,"repeatPenalty":null,"seed":null},"maxTokens":null,"thinkingBudget":null,"lookup":true,"readAhead":true,"instructions":"","thinking":true,"defaultPreset":null,"sendWith":"enter","zoom":100,"showStats":false,"guideAnswers":true,"modelTitles":false,"downloadFolder":null} as const;
+export const defaultSettings = {"theme":"system","device":"auto","threads":null,"contextLength":null,"kvType":"f16","unloadMinutes":10,"samplingChanges":{"temperature":null,"topP":null,"topK":null,"minP":null,"repeatPenalty":null,"seed":null},"maxTokens":null,"thinkingBudget":null,"lookup":true,"readAhead":true,"instructions":"","thinking":true,"defaultPreset":null,"sendWith":"enter","zoom":100,"showStats":false,"guideAnswers":true,"modelTitles":false,"downloadFolder":null,"tools":[],"allowedTools":[],"toolRounds":8,"toolSeconds":60,"toolResultCharacters":6000,"serverSeconds":60} as const;
 
 export const parameters = {"maxTokens":{"min":1.0,"max":1048576.0,"step":1.0,"hint":"In tokens, including thinking."},"minP":{"min":0.0,"max":1.0,"step":0.01,"hint":"Ignores tokens less likely than this fraction of the top one."},"repeatPenalty":{"min":0.5,"max":3.0,"step":0.05,"hint":"Above 1 discourages repetition."},"seed":{"min":0.0,"max":9007199254740991.0,"step":1.0,"hint":"The same seed gives the same answer on the same device."},"temperature":{"min":0.0,"max":5.0,"step":0.05,"hint":"0 always gives the same answer; higher values vary more."},"thinkingBudget":{"min":1.0,"max":1048576.0,"step":1.0,"hint":"Most tokens to spend on thinking. Then the model answers."},"topK":{"min":0.0,"max":200000.0,"step":1.0,"hint":"Considers only this many of the likeliest tokens; 0 considers all."},"topP":{"min":0.01,"max":1.0,"step":0.01,"hint":"Considers only the likeliest tokens that add up to this probability."}} as const;
 
-export const settingNames = {"contextLength":"Context","defaultPreset":"Preset for new chats","device":"Device","downloadFolder":"Download folder","guideAnswers":"Answer from the guide","instructions":"Instructions","kvType":"Chat memory precision","lookup":"Faster repeats","maxTokens":"Maximum answer length","minP":"Min-p","modelTitles":"Let the model name chats","readAhead":"Start reading while I type","repeatPenalty":"Repeat penalty","samplingChanges":"Sampling","seed":"Seed","sendWith":"Send with","showStats":"Show speed under answers","temperature":"Temperature","theme":"Theme","thinking":"Think before answering","thinkingBudget":"Thinking budget","threads":"Threads","topK":"Top-k","topP":"Top-p","unloadMinutes":"Unload when idle","zoom":"Zoom"} as const;
+export const settingNames = {"allowedTools":"Tools that run without asking","contextLength":"Context","defaultPreset":"Preset for new chats","device":"Device","downloadFolder":"Download folder","guideAnswers":"Answer from the guide","instructions":"Instructions","kvType":"Chat memory precision","lookup":"Faster repeats","maxTokens":"Maximum answer length","minP":"Min-p","modelTitles":"Let the model name chats","readAhead":"Start reading while I type","repeatPenalty":"Repeat penalty","samplingChanges":"Sampling","seed":"Seed","sendWith":"Send with","serverSeconds":"Time for a server to start","showStats":"Show speed under answers","temperature":"Temperature","theme":"Theme","thinking":"Think before answering","thinkingBudget":"Thinking budget","threads":"Threads","toolResultCharacters":"Longest result","toolRounds":"Rounds of calls","toolSeconds":"Time for a call","tools":"Tools in new chats","topK":"Top-k","topP":"Top-p","unloadMinutes":"Unload when idle","zoom":"Zoom"} as const;
 
-export const slashCommands = [{"name":"new","argument":null,"does":"Start a new chat","place":"both"},{"name":"clear","argument":null,"does":"Start over with an empty chat","place":"both"},{"name":"temp","argument":null,"does":"Start a chat that is never written to disk","place":"both"},{"name":"think","argument":"[MESSAGE]","does":"Think before answering","place":"both"},{"name":"no_think","argument":"[MESSAGE]","does":"Answer without thinking","place":"both"},{"name":"regenerate","argument":"[shorter|longer|thinking|no thinking]","does":"Write the last answer again","place":"both"},{"name":"continue","argument":null,"does":"Go on with the last answer","place":"both"},{"name":"summarize","argument":null,"does":"Start a new chat with a summary of this one","place":"both"},{"name":"export","argument":"[FILE]","does":"Write this chat to a file","place":"both"},{"name":"model","argument":"[NAME]","does":"Show the models, or open one by its name","place":"both"},{"name":"status","argument":null,"does":"Show the model, the device and the context in use","place":"both"},{"name":"theme","argument":"system|light|dark","does":"Change the colours","place":"window"},{"name":"settings","argument":null,"does":"Open the settings","place":"window"},{"name":"help","argument":null,"does":"List the commands and the keys","place":"both"},{"name":"quit","argument":null,"does":"Leave","place":"terminal"}] as const;
+export const slashCommands = [{"name":"new","argument":null,"does":"Start a new chat","place":"both"},{"name":"clear","argument":null,"does":"Start over with an empty chat","place":"both"},{"name":"temp","argument":null,"does":"Start a chat that is never written to disk","place":"both"},{"name":"think","argument":"[MESSAGE]","does":"Think before answering","place":"both"},{"name":"no_think","argument":"[MESSAGE]","does":"Answer without thinking","place":"both"},{"name":"regenerate","argument":"[shorter|longer|thinking|no thinking]","does":"Write the last answer again","place":"both"},{"name":"continue","argument":null,"does":"Go on with the last answer","place":"both"},{"name":"summarize","argument":null,"does":"Start a new chat with a summary of this one","place":"both"},{"name":"export","argument":"[FILE]","does":"Write this chat to a file","place":"both"},{"name":"model","argument":"[NAME]","does":"Show the models, or open one by its name","place":"both"},{"name":"tools","argument":null,"does":"Choose the tools of this chat","place":"window"},{"name":"status","argument":null,"does":"Show the model, the device and the context in use","place":"both"},{"name":"theme","argument":"system|light|dark","does":"Change the colours","place":"window"},{"name":"settings","argument":null,"does":"Open the settings","place":"window"},{"name":"help","argument":null,"does":"List the commands and the keys","place":"both"},{"name":"quit","argument":null,"does":"Leave","place":"terminal"}] as const;
 
 /* Types */
 /**  Verdict on the two results. */
@@ -208,6 +222,14 @@ export type Agreement =
 "both_differ" | 
 /**  The exact result is NaN or infinite. */
 "damaged";
+
+/**  A tool that runs without asking, as it was when the user allowed that. */
+export type AllowedTool = {
+	/**  Its name for the user. */
+	title: string,
+	/**  See [`tools::ToolInfo::fingerprint`]. */
+	fingerprint: string,
+};
 
 /**  Figures of an answer, with its model and device. */
 export type AnswerStats = {
@@ -225,6 +247,25 @@ export type Authenticity =
 "unchecked" | 
 /**  An entry has its size and its SHA-256. */
 "official";
+
+/**  Status of a call. */
+export type CallStatus = 
+/**  It waits for the user's consent. */
+"asks" | 
+/**  It runs. */
+"runs";
+
+/**  A call that waits or runs. */
+export type CallView = {
+	/**  Id of the call. */
+	id: string,
+	/**  Its status. */
+	status: CallStatus,
+	/**  The tool. */
+	tool: ToolView,
+	/**  Reason for asking each time; `None` if the user can choose not to be asked again. */
+	asksBecause: string | null,
+};
 
 /**  Events of the chats. They come in order, from one thread. */
 export type ChatEvent = 
@@ -270,6 +311,18 @@ parts: Parts;
 tokens: number; 
 /**  Their rate. */
 tokensPerSecond: number } | 
+/**  The calls of an answer changed, or it goes on after them. */
+{ type: "called"; 
+/**  The chat. */
+chat: ChatId; 
+/**  The answer so far. */
+message: Message } | 
+/**  The settings changed by another way than the window's. */
+{ type: "settingsChanged"; 
+/**  The settings. */
+settings: Settings } | 
+/**  Tools were added, changed or removed. */
+{ type: "toolsChanged" } | 
 /**  An answer ended, for whatever reason. */
 { type: "ended"; 
 /**  The chat. */
@@ -316,6 +369,8 @@ export type ChatPreset = {
 	preset: PresetId | null,
 	/**  Instructions of its own, which replace the preset's; empty if there are none. */
 	instructions: string,
+	/**  Names of the tools that are on; `None`: those of the preset, or of the settings. */
+	tools?: string[] | null,
 };
 
 /**  Initial state of a window. */
@@ -410,6 +465,19 @@ export type CheckReport = {
 	candle: CheckDistance,
 };
 
+/**  The user's decision about a call. */
+export type Consent = 
+/**  It may run. */
+{ kind: "once" } | 
+/**  It may run, and others of the tool in this chat. */
+{ kind: "in-chat" } | 
+/**  It may run, and others of the tool in all chats. */
+{ kind: "always" } | 
+/**  It may not run. */
+{ kind: "denied"; 
+/**  A word to the model; may be empty. */
+reason: string };
+
 /**  A length of context, with the memory that it takes. */
 export type ContextOption = {
 	/**  The length in tokens. */
@@ -444,7 +512,11 @@ export type ContextUsage = {
 	reserved: number,
 	/**  Instructions, including the additions of the model's protocol. */
 	instructions: number,
-	/**  The chat, without its thinking. */
+	/**  Definitions of the tools that are on. */
+	definitions: number,
+	/**  Results of tools. */
+	results: number,
+	/**  The chat, without its thinking and results. */
 	chat: number,
 	/**  Thinking of the answers. */
 	thinking: number,
@@ -574,6 +646,18 @@ export type Draft = {
 	queue: QueuedMessage[],
 };
 
+/**  Effects of a tool beyond its result. Without any it is pure, and runs without consent. */
+export type Effects = {
+	/**  It reads chats. */
+	readsChats: boolean,
+	/**  It may read files. */
+	readsFiles: boolean,
+	/**  It may change things outside the chat. */
+	changes: boolean,
+	/**  It may use the network. */
+	network: boolean,
+};
+
 /**  Parameters of an export. */
 export type Export = {
 	/**  Chats to export; `None`: all stored ones. */
@@ -660,6 +744,14 @@ export type Format =
 /**  The shown branches, as one page that looks like the app. */
 "html";
 
+/**  A folder, or a file, that a server may read. */
+export type GivenFolder = {
+	/**  Absolute path. It is the same inside the sandbox. */
+	path: string,
+	/**  True if it may be changed. */
+	writable: boolean,
+};
+
 /**  Topic that the guide finds for a question, by its id. */
 export type GuideAnswer = { type: "sure"; topic: string } | { type: "unsure"; topic: string } | { type: "none" };
 
@@ -741,6 +833,8 @@ export type Message = {
 	siblings: MessageId[],
 	/**  Number of the last [`ChatEvent::Delta`] that this text includes. */
 	seq: number,
+	/**  Calls that wait or run. Others without a result were not run. */
+	calls: CallView[],
 };
 
 /**  Id of a message. */
@@ -859,6 +953,8 @@ export type ModelInfo = {
 	chatFormat: string,
 	/**  True if its chat format has a thinking mode. */
 	canThink: boolean,
+	/**  True if its chat format has calls of tools, and its template offers them. */
+	canCallTools: boolean,
 	/**  Sampling parameters of its file, else of its chat format. */
 	sampling: SamplingDefaults,
 	/**  Device on which it computes. */
@@ -986,8 +1082,12 @@ arguments: string } |
 { kind: "tool-result"; 
 /**  Id of the call. */
 id: string; 
-/**  The result. */
-text: string };
+/**  The result, or the reason why there is none. */
+text: string; 
+/**  The end of the call. */
+outcome?: ToolOutcome; 
+/**  Name of the MCP server that gave it; `None` for a built-in tool. */
+server?: string | null };
 
 /**  The kind of a part of a message. */
 export type PartKind = 
@@ -1002,6 +1102,16 @@ export type PartKind =
 
 /**  The parts of a message, in their order. */
 export type Parts = Part[];
+
+/**  A server as it was pasted. */
+export type PastedServer = {
+	/**  Settings: in a sandbox, without network and folders. */
+	config: ServerConfig,
+	/**  Folders and files among the arguments that exist here. The server probably needs them, and the user decides. */
+	suggestedFolders: string[],
+	/**  Sentences on what was read in another way than the other app reads it. */
+	notes: string[],
+};
 
 /**  A preset. */
 export type Preset = {
@@ -1019,6 +1129,8 @@ export type PresetContent = {
 	thinking: boolean | null,
 	/**  Overrides of the sampling parameters; for the rest the settings apply. */
 	sampling: SamplingSettings,
+	/**  Names of the tools that are on; `None`: the settings apply. */
+	tools?: string[] | null,
 };
 
 /**  Id of a preset. */
@@ -1132,6 +1244,17 @@ export type SamplingSettings = {
 	seed: number | null,
 };
 
+/**  Protection against a server. */
+export type Sandbox = 
+/**  No network, and no files but its program and the folders given to it. */
+{ kind: "full" } | 
+/**  Likewise, with the network. That includes programs on this computer that listen on it. */
+{ kind: "network-allowed" } | 
+/**  It may do all that the user may. */
+{ kind: "none"; 
+/**  Sentence on the reason. */
+why: string };
+
 /**  The results of a search. */
 export type SearchAnswer = {
 	/**  Chats with hits, the best first. */
@@ -1156,12 +1279,99 @@ export type SearchHit = {
 	at: number,
 };
 
+/**
+ *  The value of a variable, which may be a password: `Debug` does not show it. It is serialised in full, because the
+ *  settings are.
+ */
+export type Secret = string;
+
 /**  The key that sends a message. */
 export type SendWith = 
 /**  Enter sends, Shift+Enter inserts a line break. */
 "enter" | 
 /**  Ctrl+Enter (Cmd+Enter) sends. */
 "ctrl-enter";
+
+/**  Settings of a server. */
+export type ServerConfig = {
+	/**  Name, unique among the servers. */
+	name: string,
+	/**  Program: a path, or a name that is on the search path. */
+	command: string,
+	/**  Its arguments. */
+	args: string[],
+	/**  Variables of its environment, beside the few that every server has. */
+	env: { [key in string]: Secret },
+	/**  Folder in which it starts. In the sandbox it must be among `folders`, or part of the program. */
+	cwd: string | null,
+	/**  Folders and files that the sandbox gives to it. */
+	folders: GivenFolder[],
+	/**  True if the sandbox lets it use the network. */
+	network: boolean,
+	/**  True if it runs in a sandbox, where the system has one. */
+	sandboxed: boolean,
+	/**  True if it runs. */
+	enabled: boolean,
+};
+
+/**  The servers, for display. Values of their environments are left out. */
+export type ServerList = {
+	configs: ServerConfig[],
+	states: ServerState[],
+};
+
+/**  State of a server. */
+export type ServerState = {
+	/**  Its name in the settings. */
+	name: string,
+	/**  Its status. */
+	status: ServerStatus,
+	/**  Its tools, while it is ready. */
+	tools: ServerTool[],
+	/**  Its sandbox. */
+	sandbox: Sandbox,
+	/**  The end of its stderr. */
+	logTail: string,
+	/**  Sentence on what went wrong last. */
+	lastError: string | null,
+};
+
+/**  Status of a server. */
+export type ServerStatus = 
+/**  It does not run, as the user wishes. */
+{ kind: "stopped" } | 
+/**  It is being started. */
+{ kind: "starting" } | 
+/**  It runs. */
+{ kind: "ready" } | 
+/**  It could not be started, or has ended too often. */
+{ kind: "failed"; 
+/**  Sentence on the reason. */
+reason: string } | 
+/**  It has ended by itself, and is started again soon. */
+{ kind: "ended"; 
+/**  Sentence on the reason. */
+reason: string };
+
+/**  A tool of a server. */
+export type ServerTool = {
+	/**  Name for the model. */
+	name: string,
+	/**  Name that the server gave it. */
+	ownName: string,
+	/**  Title for the user. */
+	title: string,
+	/**  Description. */
+	description: string,
+	/**  Its effects. */
+	effects: Effects,
+	/**  True if the server says that it changes nothing. Nobody checks that. */
+	claimsReadOnly: boolean,
+	/**  Sentence on why the model does not get it. */
+	unusable: string | null,
+	/**  Hash of all that the server says about it. Another one makes it another tool. */
+	hash: string,
+};
 
 /**  All settings. A change of the [`ModelOptions`] reopens the model. */
 export type Settings = {
@@ -1205,6 +1415,18 @@ export type Settings = {
 	modelTitles: boolean,
 	/**  Folder for downloaded models; `None`: the cache of the Hugging Face hub. */
 	downloadFolder: string | null,
+	/**  Names of the tools that are on in new chats. */
+	tools: string[],
+	/**  Tools that run without asking. */
+	allowedTools: AllowedTool[],
+	/**  Maximum rounds of calls in an answer. */
+	toolRounds: number,
+	/**  Seconds after which a call is ended. */
+	toolSeconds: number,
+	/**  Characters of a result that the model is given. */
+	toolResultCharacters: number,
+	/**  Seconds in which a server has to start. */
+	serverSeconds: number,
 };
 
 /**  Events from the shell itself. */
@@ -1221,6 +1443,8 @@ opens: boolean } |
 { type: "modelCheck"; check: ModelCheck } | 
 /**  Progress of an export, an import or a move of the data folder. */
 { type: "transfer"; transfer: ChatTransfer } | 
+/**  A tool server has changed. */
+{ type: "serversChanged" } | 
 /**  A file is dragged over the window. */
 { type: "dragging"; over: boolean };
 
@@ -1254,7 +1478,9 @@ secondsLeft: number | null } |
 /**  Generates the thinking. */
 { name: "thinking" } | 
 /**  Generates the answer. */
-{ name: "writing" };
+{ name: "writing" } | 
+/**  Generates a call of a tool. */
+{ name: "calling" };
 
 /**  Problem at the start, and its remedies. */
 export type StartProblem = {
@@ -1333,6 +1559,40 @@ export type ThinkingCut =
 "budget" | 
 /**  [`answer_now`](crate::Signals::answer_now) was set. */
 "answer-now";
+
+/**  Ends of a call. */
+export type ToolOutcome = 
+/**  The tool returned a result. */
+"done" | 
+/**  The tool failed, or the call was wrong. */
+"failed" | 
+/**  The user did not allow it. */
+"denied" | 
+/**  The answer was stopped before. */
+"not-run";
+
+/**  Origin of a tool. */
+export type ToolSource = 
+/**  It comes with the app. */
+{ kind: "built-in" } | 
+/**  An MCP server. */
+{ kind: "server"; 
+/**  Name of the server in the settings. */
+name: string };
+
+/**  A tool, for display. */
+export type ToolView = {
+	/**  Name by which the model calls it. */
+	name: string,
+	/**  Name for the user. */
+	title: string,
+	/**  Description for the model. */
+	description: string,
+	/**  Its origin. */
+	source: ToolSource,
+	/**  Its effects. */
+	effects: Effects,
+};
 
 export type TransferKind = "export" | "import" | "move";
 

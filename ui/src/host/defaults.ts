@@ -4,4 +4,4 @@ import type { Settings } from "./host";
 export { parameters, settingNames } from "./bindings";
 
 /** Settings without any changes. */
-export const defaultSettings: Settings = constants;
+export const defaultSettings: Settings = { ...constants, tools: [], allowedTools: [] };

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import type { Part } from "./host";
-import { answerParts, appended, joinedParts, textOf, textParts, thinkingOf } from "./parts";
+import { answerParts, appended, joinedParts, paired, textOf, textParts, thinkingOf } from "./parts";
 
 const call: Part = { kind: "tool-call", id: "1", name: "clock", arguments: "{}" };
 const result: Part = { kind: "tool-result", id: "1", text: "Noon." };
@@ -64,4 +64,16 @@ it("parts that do not grow stay the same objects", () => {
     .slice(0, 3)
     .entries())
     expect(part).toBe(parts[at]);
+});
+
+it("moves results behind their calls, equal ids in their order", () => {
+  const text: Part = { kind: "text", text: "Both." };
+  const other: Part = { ...call, id: "2" };
+  const otherResult: Part = { ...result, id: "2" } as Part;
+  expect(paired([call, other, result, otherResult, text])).toEqual([
+    ...[call, result, other, otherResult, text],
+  ]);
+  const again: Part = { ...result, text: "Midnight." } as Part;
+  expect(paired([call, result, call, again])).toEqual([call, result, call, again]);
+  expect(paired([result, call])).toEqual([result, call]);
 });

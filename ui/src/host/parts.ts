@@ -44,3 +44,20 @@ export function appended(parts: readonly Part[], more: readonly Part[]): Part[] 
   if (!last || !isOpen || last.kind !== first.kind) return [...parts, ...more];
   return [...parts.slice(0, -1), { kind: first.kind, text: last.text + first.text }, ...rest];
 }
+
+/** Moves the results of tools directly behind their calls. */
+export function paired(parts: readonly Part[]): Part[] {
+  const isMoved = new Set<Part>();
+  const resultOf = (id: string, at: number): Part | undefined =>
+    parts.find(
+      (part, place) =>
+        place > at && part.kind === "tool-result" && part.id === id && !isMoved.has(part),
+    );
+  return parts.flatMap((part, at) => {
+    if (isMoved.has(part)) return [];
+    const result = part.kind === "tool-call" ? resultOf(part.id, at) : undefined;
+    if (!result) return [part];
+    isMoved.add(result);
+    return [part, result];
+  });
+}

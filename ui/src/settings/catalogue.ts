@@ -25,7 +25,9 @@ export type Control =
     }
   | { kind: "number"; min: number; max: (app: App) => number; step?: number }
   | { kind: "text"; placeholder: string }
-  | { kind: "folder" };
+  | { kind: "folder" }
+  | { kind: "tools" }
+  | { kind: "allowed" };
 
 export type Setting = {
   key: SettingKey;
@@ -350,6 +352,61 @@ export const groups: Record<SettingsPage, Group[]> = {
       title: "Sampling",
       reset: "Use the model’s defaults",
       settings: samplingSettings,
+    },
+  ],
+  Tools: [
+    {
+      settings: [
+        {
+          key: "tools",
+          hint: "The model may call these. Each chat and each preset can have its own choice. A small model confuses many tools.",
+          words: "functions calls calculator python search mcp",
+          defaultWords: "none",
+          below: true,
+          control: { kind: "tools" },
+        },
+        {
+          key: "allowedTools",
+          hint: "You chose “Always” for these. A tool that changes is asked about again.",
+          words: "consent permission always allow deny ask",
+          defaultWords: "none",
+          below: true,
+          control: { kind: "allowed" },
+        },
+      ],
+    },
+    {
+      title: "Limits",
+      settings: [
+        {
+          key: "toolRounds",
+          hint: "In one answer. Then the model has to answer without tools.",
+          words: "tools calls loop",
+          defaultWords: "8",
+          control: { kind: "number", min: 1, max: () => 32 },
+        },
+        {
+          key: "toolSeconds",
+          hint: "In seconds. Then a call is ended.",
+          words: "tools timeout",
+          defaultWords: "60",
+          control: { kind: "number", min: 1, max: () => 3600 },
+        },
+        {
+          key: "toolResultCharacters",
+          hint: "In characters. The model is given no more of a result.",
+          words: "tools output context",
+          defaultWords: "6000",
+          control: { kind: "number", min: 200, max: () => 100_000 },
+        },
+        {
+          key: "serverSeconds",
+          hint: "In seconds. The first start of a server may have to fetch its packages.",
+          words: "tools mcp timeout",
+          defaultWords: "60",
+          control: { kind: "number", min: 1, max: () => 3600 },
+        },
+      ],
     },
   ],
   "Chats and data": [],

@@ -6,6 +6,12 @@ import type { SettingsPage } from "../state/settings-pages";
 export type SettingsPart = { page: SettingsPage; label: string; hint: string; words: string };
 
 export const parts = {
+  servers: {
+    page: "Tools",
+    label: "Servers",
+    hint: "Programs on this computer that bring tools of their own, over the Model Context Protocol (MCP).",
+    words: "mcp add sandbox network log start stop json",
+  },
   export: {
     page: "Chats and data",
     label: "Export",

@@ -2,6 +2,7 @@ import type { HostEvent, Message } from "../host/host";
 import { textOf } from "../host/parts";
 import { beforePair } from "../text/pieces";
 import { plainText } from "../text/plain";
+import { harmlessName } from "../text/tool-texts";
 import { endWords } from "./endings";
 
 /**
@@ -27,13 +28,24 @@ export class Announcer {
   spoken = $state("");
   #pending = "";
   #due: string[] = [];
+  /** Calls whose question was announced. */
+  #asked = new Set<string>();
   #timer: ReturnType<typeof setTimeout> | undefined;
 
   /** Announces the progress of the answer in the open chat. */
-  receive(event: Extract<HostEvent, { type: "stage" | "delta" | "ended" }>): void {
+  receive(event: Extract<HostEvent, { type: "stage" | "delta" | "called" | "ended" }>): void {
     if (event.type === "stage" && event.stage.name === "thinking") this.say("Thinking");
     if (event.type === "delta" && textOf(event) !== "") this.append(textOf(event));
+    if (event.type === "called") this.#announceCalls(event.message);
     if (event.type === "ended") this.finish(closing(event.message));
+  }
+
+  /** Announces a call that begins to wait for consent, once. */
+  #announceCalls({ calls }: Message): void {
+    const asking = calls.filter(({ status }) => status === "asks");
+    for (const { id, tool } of asking)
+      if (!this.#asked.has(id)) this.finish(`${harmlessName(tool.title)} asks to run`);
+    this.#asked = new Set(asking.map(({ id }) => id));
   }
 
   say(text: string): void {

@@ -159,3 +159,21 @@ test.each([
   host.emit({ type: "ended", chat: chat.summary.id, message: { ...answer, state } });
   expect(spoken(announcer)).toBe(says);
 });
+
+test("a call that asks is announced once, after the text before it", async () => {
+  const host = new FakeHost({ rate: 4000, readingMs: 0 });
+  const announcer = new Announcer();
+  const heard: string[] = [];
+  await host.subscribe((event) => {
+    if (event.type !== "called" && event.type !== "ended") return;
+    announcer.receive(event);
+    if (event.type === "called") announcer.receive(event);
+  });
+  announcer.append("I look");
+  await host.send(null, "Tools: search", false);
+  for (let wait = 0; wait < 5; wait++) {
+    await vi.advanceTimersByTimeAsync(200);
+    if (announcer.spoken !== heard.at(-1)) heard.push(announcer.spoken);
+  }
+  expect(heard.filter((words) => words !== "")).toEqual(["I look Search in chats asks to run"]);
+});

@@ -1,5 +1,5 @@
 import { createContext } from "svelte";
-import type { Host, HostEvent, Snapshot } from "../host/host";
+import type { Host, HostEvent, Message, Snapshot } from "../host/host";
 import { Announcer } from "./announcer.svelte";
 import { Backups } from "./backups.svelte";
 import { Chats } from "./chats.svelte";
@@ -28,8 +28,10 @@ import { Privacy } from "./privacy.svelte";
 import { Queue } from "./queue.svelte";
 import { Search } from "./search.svelte";
 import { Sending } from "./sending";
+import { Servers } from "./servers.svelte";
 import { Slash } from "./slash.svelte";
 import { Thinking } from "./thinking.svelte";
+import { Tools } from "./tools.svelte";
 import { Transfers } from "./transfers.svelte";
 import { UndoHistory } from "./undo-history";
 
@@ -65,6 +67,8 @@ export class App {
   readonly help: Help;
   readonly preferences: Preferences;
   readonly presets: Presets;
+  readonly tools: Tools;
+  readonly servers: Servers;
   readonly privacy: Privacy;
   readonly composer: Composer;
   readonly context: Context;
@@ -108,6 +112,8 @@ export class App {
       this.conversation,
       this.thinking,
     );
+    this.tools = new Tools(host, this.notices, this.model, this.preferences, this.presets);
+    this.servers = new Servers(host, this.notices);
     this.privacy = new Privacy(host, this.notices);
     this.composer = new Composer(host, this.notices, this.thinking, this.layout);
     this.context = new Context(host, this.conversation, this.model);
@@ -162,6 +168,8 @@ export class App {
     let receive = (event: HostEvent): unknown => early.push(event);
     await this.host.subscribe((event) => receive(event));
     const listed = this.models.refresh();
+    void this.tools.refresh();
+    void this.servers.refresh();
     const snapshot = await this.host.snapshot();
     const { version, dataFolder, dataFolderFixed, logFile } = snapshot;
     this.about = { version, dataFolder, dataFolderFixed, logFile };
@@ -187,6 +195,11 @@ export class App {
   /** Saves debounced changes now. */
   async flush(): Promise<void> {
     await Promise.all([this.composer.flush(), this.preferences.flush(), this.presets.flush()]);
+  }
+
+  #announceCalls(chat: number, message: Message): void {
+    const title = this.chats.find(chat)?.title ?? "";
+    this.tools.announce(message, title, () => void this.navigation.open(chat));
   }
 
   #receive(event: HostEvent): void {
@@ -234,11 +247,22 @@ export class App {
       case "dragging":
         this.model.dragging = event.over;
         break;
+      case "settingsChanged":
+        this.preferences.take(event.settings);
+        break;
+      case "toolsChanged":
+        void this.tools.refresh();
+        break;
+      case "serversChanged":
+        void this.servers.refresh();
+        break;
       case "stage":
       case "delta":
+      case "called":
       case "ended":
         if (event.type === "ended") this.disk.report(event.message.error);
         if (event.chat === this.conversation.chat) this.announcer.receive(event);
+        else if (event.type === "called") this.#announceCalls(event.chat, event.message);
         this.conversation.receive(event);
         if (event.type === "ended") this.sending.goOn(event.chat, event.message.state);
         break;

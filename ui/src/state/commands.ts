@@ -25,7 +25,7 @@ export type Command = {
    */
   when?: (app: App, inText: boolean) => boolean;
   /** Message of a slash command whose precondition fails. */
-  otherwise?: string;
+  otherwise?: string | ((app: App) => string | null);
   /** Hidden from the palette: run only by its keys or its slash command. */
   unlisted?: true;
   /** Its keys also work in dialogs: in all of them, or if the function returns true. */
@@ -168,6 +168,21 @@ export const commands: readonly Command[] = [
     keys: "Ctrl+,",
     slash: "settings",
     run: (app) => (app.dialogs.settingsPage = "General"),
+  },
+  {
+    name: "Tools of this chat",
+    keywords: "functions calls mcp server calculator python switch",
+    slash: "tools",
+    run: ({ tools }) => (tools.cardRequests += 1),
+    when: ({ tools }) => tools.refusal === null,
+    otherwise: ({ tools }) => tools.refusal,
+  },
+  {
+    name: "Go to the tool that asks to run",
+    keywords: "call allow deny consent focus",
+    keys: "Ctrl+Shift+A",
+    run: ({ conversation }) => conversation.showAsking(),
+    when: ({ conversation }) => conversation.asking !== undefined,
   },
   {
     name: "Previous chat",
@@ -476,7 +491,9 @@ export function offerCommands(app: App): void {
     commands.find(({ slash }) => slash === name);
   app.slash.refusal = (name) => {
     const command = behind(name);
-    return command && !canRun(command, app) ? (command.otherwise ?? "") : null;
+    if (!command || canRun(command, app)) return null;
+    const { otherwise = "" } = command;
+    return typeof otherwise === "string" ? otherwise : (otherwise(app) ?? "");
   };
   app.slash.run = (name, argument) => void behind(name)?.run(app, argument);
 }

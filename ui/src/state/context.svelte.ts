@@ -14,7 +14,16 @@ const NEARLY_FULL = 0.8;
 
 /** A segment of the context gauge. */
 export type ContextPart = {
-  key: "instructions" | "chat" | "thinking" | "pasted" | "message" | "answer" | "free";
+  key:
+    | "instructions"
+    | "definitions"
+    | "chat"
+    | "results"
+    | "thinking"
+    | "pasted"
+    | "message"
+    | "answer"
+    | "free";
   label: string;
   tokens: number;
 };
@@ -65,7 +74,9 @@ export class Context {
   /** Tokens of the chat without the next message. */
   readonly #ofChat = $derived.by(() => {
     const { usage } = this;
-    return usage ? usage.instructions + usage.chat + usage.thinking + this.#grown : 0;
+    if (!usage) return 0;
+    const { instructions, definitions, chat, results, thinking } = usage;
+    return instructions + definitions + chat + results + thinking + this.#grown;
   });
   readonly used = $derived.by(() =>
     this.usage ? this.#ofChat + this.usage.pasted + this.usage.message : 0,
@@ -95,7 +106,9 @@ export class Context {
     });
     return [
       part("instructions", "Instructions", usage.instructions),
+      part("definitions", "Tools", usage.definitions),
       part("chat", "Chat", usage.chat + (thinks ? 0 : this.#grown)),
+      part("results", "Results of tools", usage.results),
       part("thinking", "Thinking", usage.thinking + (thinks ? this.#grown : 0)),
       part("pasted", "Pasted texts", usage.pasted),
       part("message", "This message", usage.message),

@@ -2,6 +2,7 @@ import { tick } from "svelte";
 import type {
   ChatPreset,
   ChatView,
+  Consent,
   Draft,
   Host,
   HostEvent,
@@ -17,7 +18,10 @@ import type { Notices } from "./notices.svelte";
 import { Visit } from "./visit";
 import type { Writing } from "./writing";
 
-type ChatEvent = Extract<HostEvent, { type: "stage" | "delta" | "ended" | "chatChanged" }>;
+type ChatEvent = Extract<
+  HostEvent,
+  { type: "stage" | "delta" | "called" | "ended" | "chatChanged" }
+>;
 
 /** The open chat: its visible branch, and the actions on it. */
 export class Conversation {
@@ -52,6 +56,10 @@ export class Conversation {
   readonly last = $derived(this.entries.at(-1));
   /** True while the model thinks before the last visible answer. */
   readonly pondering = $derived(this.last?.pondering ?? false);
+  /** Answer with a call that waits for consent. */
+  readonly asking = $derived(this.entries.findLast((entry) => entry.asking !== null));
+  /** Set until the call that waits has got the focus. */
+  callFocusWanted = $state(false);
   readonly lastQuestion = $derived(this.entries.findLast((entry) => entry.role === "user"));
   readonly lastAnswer = $derived(this.entries.findLast((entry) => entry.role === "assistant"));
   /**
@@ -205,6 +213,23 @@ export class Conversation {
     await this.notices.guard(this.host.answerNow(this.chat));
   }
 
+  /** Applies the user's decision about a call that waits; false if refused. */
+  async answerCall(entry: Entry, call: string, consent: Consent): Promise<boolean> {
+    const request = this.host.answerCall(entry.id, call, consent).then(() => true);
+    return (await this.notices.guard(request)) ?? false;
+  }
+
+  /** Scrolls to the call that waits for consent, and focuses it. */
+  async showAsking(): Promise<void> {
+    const { asking } = this;
+    if (!asking) return;
+    this.sought = null;
+    this.soughtTerms = [];
+    await tick();
+    this.sought = asking.id;
+    this.callFocusWanted = true;
+  }
+
   continue(entry: Entry): Promise<boolean> {
     return this.#act(() => this.host.continueAnswer(entry.id));
   }
@@ -248,7 +273,7 @@ export class Conversation {
       return;
     }
     if (event.chat !== this.chat) return;
-    const id = event.type === "ended" ? event.message.id : event.message;
+    const id = typeof event.message === "number" ? event.message : event.message.id;
     const entry = this.entries.find((each) => each.id === id);
     if (!entry) return;
     switch (event.type) {
@@ -261,6 +286,7 @@ export class Conversation {
           void this.#show(() => this.host.openChat(event.chat));
         }
         break;
+      case "called":
       case "ended":
         entry.absorb(event.message);
         break;

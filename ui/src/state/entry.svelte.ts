@@ -1,5 +1,6 @@
 import type {
   AnswerStats,
+  CallView,
   Failure,
   LengthWish,
   Message,
@@ -10,7 +11,7 @@ import type {
   Role,
   Stage,
 } from "../host/host";
-import { appended, isToolPart, joinedParts, textOf, thinkingOf } from "../host/parts";
+import { appended, isToolPart, joinedParts, paired, textOf, thinkingOf } from "../host/parts";
 import { remedy } from "./failures";
 
 type Delta = {
@@ -52,6 +53,10 @@ export class Entry {
   readFrom = $state.raw<ReadFrom | null>(null);
   siblings = $state.raw<number[]>([]);
   stage = $state.raw<Stage>({ name: "waiting" });
+  /** Calls that wait or run. */
+  calls = $state.raw<CallView[]>([]);
+  /** Start of the calls that run, in milliseconds since the epoch, by their ids. */
+  #callsSince = new Map<string, number>();
   /** Tokens of the prompt, once it is read. */
   promptTokens = $state<number | null>(null);
   /** Tokens so far and per second, while writing. */
@@ -62,7 +67,7 @@ export class Entry {
    */
   thinkingSince = $state<number | null>(null);
   /** Expanded sections. Kept here because messages far from the viewport are not rendered. */
-  #unfolded = $state.raw<readonly Fold[]>([]);
+  #unfolded = $state.raw<readonly (string | Fold)[]>([]);
   #seq = 0;
   readonly #remedy = $derived.by(() => this.error && remedy(this.error.code));
 
@@ -88,17 +93,30 @@ export class Entry {
   /** True if the question exceeds the model's context. */
   readonly isTooLong = $derived.by(() => this.#remedy === "shorten");
   readonly pondering = $derived(this.writing && this.stage.name === "thinking");
-  /** Parts as they are shown, in their order. Thinking is shown before its first word. */
+  /** Call that waits for consent. */
+  readonly asking = $derived.by(() => this.calls.find(({ status }) => status === "asks") ?? null);
+  /** True while a call waits or runs, which its card shows. */
+  readonly isCalling = $derived.by(() => this.writing && this.calls.length > 0);
+  /**
+   * Parts as they are shown, in their order, with each result behind its call. Thinking is shown
+   * before its first word.
+   */
   readonly shownParts = $derived.by((): Part[] => {
-    const parts = joinedParts(this.parts);
+    const parts = paired(joinedParts(this.parts));
     const begins = this.pondering && parts.at(-1)?.kind !== "thinking";
     return begins ? [...parts, { kind: "thinking", text: "" }] : parts;
   });
   /** Number of this version among its siblings, from 1. */
   readonly place = $derived.by(() => this.siblings.indexOf(this.id) + 1);
 
+  /** Key of a fold. Later results change the indices of calls, so these have keys of their own. */
+  #keyOf(fold: Fold): string | Fold {
+    const part = fold === "figures" ? undefined : this.shownParts[fold];
+    return part && isToolPart(part) ? `${part.kind} ${part.id}` : fold;
+  }
+
   isUnfolded(fold: Fold): boolean {
-    return this.#unfolded.includes(fold);
+    return this.#unfolded.includes(this.#keyOf(fold));
   }
 
   unfold(fold: Fold): void {
@@ -106,9 +124,15 @@ export class Entry {
   }
 
   turnFold(fold: Fold): void {
+    const key = this.#keyOf(fold);
     this.#unfolded = this.isUnfolded(fold)
-      ? this.#unfolded.filter((each) => each !== fold)
-      : [...this.#unfolded, fold];
+      ? this.#unfolded.filter((each) => each !== key)
+      : [...this.#unfolded, key];
+  }
+
+  /** Start of a call that runs, in milliseconds since the epoch. */
+  callSince(id: string): number | null {
+    return this.#callsSince.get(id) ?? null;
   }
 
   /** Copies the host's state of this message. */
@@ -123,6 +147,9 @@ export class Entry {
     this.readFrom = message.readFrom;
     this.siblings = message.siblings;
     this.#seq = message.seq;
+    const running = message.calls.filter(({ status }) => status === "runs");
+    this.#callsSince = new Map(running.map(({ id }) => [id, this.callSince(id) ?? Date.now()]));
+    this.calls = message.calls;
     this.thinkingSince = null;
     if (message.state !== "writing") return;
     const last = joinedParts(message.parts).at(-1)?.kind;

@@ -24,6 +24,7 @@ const thought: Message = {
   createdAt: 0,
   siblings: [1],
   seq: 3,
+  calls: [],
 };
 const delta = { tokens: 5, tokensPerSecond: 1 };
 
@@ -113,4 +114,31 @@ test("each part is folded by itself, and stays so while the message grows", () =
 test.each(["system", "user", "tool"] as const)("a %s message cannot be continued", (role) => {
   const entry = new Entry({ ...thought, role, state: "done", parts: [result] });
   expect([entry.canGoOn, entry.noun]).toEqual([false, "message"]);
+});
+
+test("an unfolded call stays unfolded when a result moves it", () => {
+  const other: Part = { ...call, id: "2" };
+  const entry = new Entry({ ...thought, parts: [call, other] });
+  entry.turnFold(1);
+  entry.absorb({ ...thought, parts: [call, other, result] });
+  expect(entry.shownParts).toEqual([call, result, other]);
+  expect([0, 1, 2].filter((place) => entry.isUnfolded(place))).toEqual([2]);
+});
+
+test("the clock of a call that runs goes on", () => {
+  const tool = {
+    ...{ name: "weigh", title: "Scales", description: "", source: { kind: "built-in" as const } },
+    effects: { readsChats: false, readsFiles: false, changes: false, network: false },
+  };
+  const asks = { id: "1", status: "asks" as const, tool, asksBecause: null };
+  const entry = new Entry({ ...thought, parts: [call], calls: [asks] });
+  expect([entry.asking, entry.callSince("1")]).toEqual([asks, null]);
+  const runs = { ...asks, status: "runs" as const };
+  entry.absorb({ ...thought, parts: [call], calls: [runs] });
+  const since = entry.callSince("1");
+  vi.advanceTimersByTime(3000);
+  entry.absorb({ ...thought, parts: [call], calls: [runs] });
+  expect([entry.callSince("1"), since]).toEqual([since, Date.now() - 3000]);
+  entry.absorb({ ...thought, parts: [call, result] });
+  expect([entry.isCalling, entry.callSince("1")]).toEqual([false, null]);
 });

@@ -22,6 +22,10 @@ export type PresetChange = Partial<Omit<PresetContent, "sampling">> & {
   sampling?: Partial<PresetContent["sampling"]>;
 };
 
+/** Tools of a preset, if it has any of its own. */
+const toolsOf = ({ tools = null }: Pick<PresetContent, "tools">): Pick<PresetContent, "tools"> =>
+  tools === null ? {} : { tools };
+
 /** The presets, and the choice of the open chat. */
 export class Presets {
   list = $state.raw<Preset[]>([]);
@@ -99,18 +103,42 @@ export class Presets {
   async #chooseFor(chat: number | null, preset: number | null): Promise<void> {
     await this.flush();
     if (this.#typed?.chat === chat) this.#typed = null;
-    await this.#choose(chat, { preset, instructions: "" });
+    // The tools of the preset replace those of the chat.
+    const own = this.find(preset)?.tools ? {} : this.#ownTools;
+    await this.#choose(chat, { preset, instructions: "", ...own });
+  }
+
+  /** The chat's own choice of tools, if it has one. */
+  get #ownTools(): Pick<ChatPreset, "tools"> {
+    const { tools = null } = this.chosen;
+    return tools === null ? {} : { tools };
+  }
+
+  /**
+   * Sets the tools of the open chat; null: those of the preset or the settings. Shown at once, since
+   * several may be chosen in a row.
+   */
+  async chooseTools(tools: string[] | null): Promise<void> {
+    const { chat, visit } = this.conversation;
+    const before = this.chosen;
+    const own = { preset: this.current?.id ?? null, instructions: this.own, tools };
+    this.receive(chat, own);
+    await this.flush();
+    const saved = await this.#changing.run(() => this.#choose(chat, own));
+    if (!saved && visit.lasts && this.chosen.tools === tools) this.receive(chat, before);
   }
 
   /** Sets the own instructions of the open chat, debounced. */
   instruct(instructions: string): void {
     const { chat } = this.conversation;
     const preset = this.current?.id ?? null;
+    const tools = this.#ownTools;
     const typed = { chat, text: instructions };
     if (this.#typed?.chat !== chat) void this.flush();
     this.#typed = typed;
     this.#saving.run(async () => {
-      const saved = await this.#choose(chat, { preset, instructions });
+      const own = this.conversation.chat === chat ? this.#ownTools : tools;
+      const saved = await this.#choose(chat, { preset, instructions, ...own });
       if (saved && this.#typed === typed) this.#typed = null;
     });
   }
@@ -130,6 +158,7 @@ export class Presets {
       instructions: this.own.trim() || this.inherited,
       thinking,
       sampling: { ...samplingChanges, ...Object.fromEntries(own) },
+      ...toolsOf({ tools: this.chosen.tools ?? this.current?.tools ?? null }),
     };
     await this.flush();
     const id = await this.notices.guard(this.host.savePreset(null, content));
@@ -141,7 +170,7 @@ export class Presets {
   /** Adds an empty preset or a copy of `like`, and selects it. */
   async add(like: PresetContent | null = null): Promise<void> {
     const { name, instructions, thinking, sampling } = like ?? blank;
-    const content = { name, instructions, thinking, sampling };
+    const content = { name, instructions, thinking, sampling, ...toolsOf(like ?? blank) };
     const id = await this.notices.guard(this.host.savePreset(null, content));
     if (id !== null) this.selected = id;
   }
@@ -155,10 +184,11 @@ export class Presets {
   }
 
   async #change(preset: Preset, part: PresetChange): Promise<string | null> {
-    const { name, instructions, thinking, sampling } = this.find(preset.id) ?? preset;
+    const before = this.find(preset.id) ?? preset;
+    const { name, instructions, thinking, sampling } = before;
     try {
       const content = {
-        ...{ name, instructions, thinking, ...part },
+        ...{ name, instructions, thinking, ...toolsOf(before), ...part },
         sampling: { ...sampling, ...part.sampling },
       };
       await this.host.savePreset(preset.id, content);

@@ -2,6 +2,7 @@ export const settingsPages = [
   "General",
   "Model",
   "Answers",
+  "Tools",
   "Chats and data",
   "Privacy",
   "Keyboard",

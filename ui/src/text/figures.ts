@@ -36,3 +36,7 @@ export function timeLeft(seconds: number): string {
 /** Formats a number of chats: 1 chat, 1,200 chats. */
 export const chatCount = (chats: number): string =>
   chats === 1 ? "1 chat" : `${count(chats)} chats`;
+
+/** Formats a number of characters: 1 character, 5,812 characters. */
+export const characters = (length: number): string =>
+  `${count(length)} ${length === 1 ? "character" : "characters"}`;

@@ -1,9 +1,9 @@
-import { withoutBidiControls } from "./bidi";
 import { BlockReader, type Block } from "./blocks";
 import { decodeEntities } from "./entities";
 import { PieceReader } from "./pieces";
 import { fold } from "./query";
 import { joinTables } from "./tables";
+import { argumentsOf, harmlessName, resultOf } from "./tool-texts";
 
 /**
  * Separator of paragraphs, items and cells, across which no match extends. No query contains it.
@@ -82,19 +82,20 @@ export type ShownPart =
   | { kind: "text" | "thinking" | "tool-result"; text: string }
   | { kind: "tool-call"; name: string; arguments: string };
 
-/** Name of the tool that a part calls, else empty; and its text, arguments or result. */
-export function textsOf(part: ShownPart): { name: string; content: string } {
-  switch (part.kind) {
-    case "tool-call":
-      return {
-        name: withoutBidiControls(part.name),
-        content: withoutBidiControls(part.arguments),
-      };
-    case "tool-result":
-      return { name: "", content: withoutBidiControls(part.text) };
-    default:
-      return { name: "", content: part.text };
+/**
+ * Name of the tool that a part calls, else empty; and its text, arguments or result as they are
+ * shown. `whole`: the content is rendered in one element, not in pieces.
+ */
+export function textsOf(part: ShownPart): { name: string; content: string; whole: boolean } {
+  if (part.kind === "tool-call") {
+    const { language, text } = argumentsOf(part.name, part.arguments);
+    return { name: harmlessName(part.name), content: text, whole: language !== null };
   }
+  if (part.kind !== "tool-result") return { name: "", content: part.text, whole: false };
+  const result = resultOf(part.text);
+  if (result.kind === "text") return { name: "", content: result.text, whole: false };
+  const cells = [result.columns, ...result.rows].flat();
+  return { name: "", content: cells.join(BREAK), whole: true };
 }
 
 /**
@@ -123,8 +124,8 @@ class PlainText implements PartText {
   read(part: ShownPart): boolean {
     if (part === this.#part) return true;
     this.#part = part;
-    const { name, content } = textsOf(part);
-    const texts = [name, ...this.#pieces.read(content)];
+    const { name, content, whole } = textsOf(part);
+    const texts = [name, ...(whole ? [content] : this.#pieces.read(content))];
     this.units = texts.map((text, at) => {
       const kept = this.#texts[at] === text ? this.units[at] : undefined;
       return kept ?? new Unit(() => text);

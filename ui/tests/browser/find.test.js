@@ -220,7 +220,7 @@ scene("calls of tools and their results are found, and unfolded", {}, async (pag
     ];
   });
   await open(page);
-  const call = log(page).getByRole("button", { name: "Called find_needle" });
+  const call = log(page).getByRole("button", { name: /^find_needle/ });
   await find(page, "needle", "1 of 6");
   await seen(page, "needle");
   for (const [at, shown, opened] of [

@@ -2,6 +2,7 @@
 import { openChat, orderScreens } from "./order-screens.js";
 import { dataScreens } from "./data-screens.js";
 import { guideScreens } from "./guide-screens.js";
+import { toolScreens } from "./tool-screens.js";
 import { treeScreens } from "./tree-screens.js";
 import { answered, ask, button, chats, message, regenerate } from "./window.js";
 
@@ -101,6 +102,7 @@ export const screens = {
       await answered(page);
     },
   },
+  ...toolScreens,
   ...treeScreens,
   ...dataScreens,
   ...guideScreens,

@@ -99,6 +99,8 @@ export function usageOf(
     context: model.contextLength,
     reserved,
     instructions: HEADER,
+    definitions: 0,
+    results: 0,
     chat,
     thinking,
     pasted,
@@ -109,5 +111,22 @@ export function usageOf(
     whole: HEADER + whole.chat + whole.thinking + message + pasted,
     withoutThinking: HEADER + whole.chat + message + pasted,
     messageRoom: model.contextLength - reserved - HEADER,
+  };
+}
+
+/** Tokens of each definition of a tool. */
+const DEFINITION = 90;
+
+/** Tokens of the tools that are on, and of their results in a branch. */
+export function ofTools(
+  branch: Message[],
+  tools: readonly string[],
+): Pick<ContextUsage, "definitions" | "results"> {
+  const results = branch
+    .flatMap(({ parts }) => parts)
+    .map((part) => (part.kind === "tool-result" ? tokensOf(part.text) : 0));
+  return {
+    definitions: DEFINITION * tools.length,
+    results: results.reduce((sum, each) => sum + each, 0),
   };
 }

@@ -1,17 +1,31 @@
 import type { Export, DatabaseCopy, ChatTransfer, TransferState } from "../host";
 import { copies, setAside } from "./library";
 import { refuse } from "./models";
-import { FakePreferencesHost } from "./preferences";
+import { FakeToolHost } from "./tools";
 
 const noRoom = (): Promise<never> =>
   refuse("disk-full", "The disk is full: this could not be saved. Free some space and try again.");
 
 /** Data operations of the user, simulated only by their events. */
-export abstract class FakeDataHost extends FakePreferencesHost {
+export abstract class FakeDataHost extends FakeToolHost {
   /** Cancels every file dialog. */
   closesDialogs = false;
   #transfer: ChatTransfer["kind"] | null = null;
   #copies: DatabaseCopy[] = [...copies, setAside];
+
+  hasRoom(): Promise<boolean> {
+    return Promise.resolve(!this.full);
+  }
+
+  showDataFolder(): Promise<null> {
+    this.calls.push(["showDataFolder"]);
+    return Promise.resolve(null);
+  }
+
+  quit(): Promise<null> {
+    this.calls.push(["quit"]);
+    return Promise.resolve(null);
+  }
 
   exportChats(what: Export): Promise<boolean> {
     this.calls.push(["exportChats", what]);

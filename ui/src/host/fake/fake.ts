@@ -15,12 +15,15 @@ import type {
   StartProblem,
   StartState,
   LengthWish,
+  ServerList,
 } from "../host";
 import { textOf, textParts, thinkingOf } from "../parts";
 import { defaultSettings } from "../defaults";
 import { answerTo } from "./answers";
-import { leftOut, tokensOf, usageOf } from "./context";
+import { callsFor, runCalls } from "./calling";
+import { leftOut, ofTools, tokensOf, usageOf } from "./context";
 import { topicIn } from "./guide";
+import { htmlOf } from "./html";
 import { find, findIn } from "./search";
 import { big, type FakeChat, Library, noDraft, ready } from "./library";
 import { refuse } from "./models";
@@ -52,6 +55,7 @@ export type Script = {
   opensLate?: boolean;
   /** Fails to start with a plain error. */
   startFails?: boolean;
+  servers?: ServerList;
 };
 
 /**
@@ -92,8 +96,10 @@ export class FakeHost extends FakeOrderHost implements Host {
       problem: null,
       opensLate: false,
       startFails: false,
+      servers: this.servers,
       ...script,
     };
+    this.servers = this.#script.servers;
     this.settings = { ...defaultSettings, ...this.#script.settings };
     this.library = new Library(
       this.now(),
@@ -125,20 +131,6 @@ export class FakeHost extends FakeOrderHost implements Host {
 
   openDamaged(): Promise<StartState> {
     return this.#recover("openDamaged");
-  }
-
-  hasRoom(): Promise<boolean> {
-    return Promise.resolve(!this.full);
-  }
-
-  showDataFolder(): Promise<null> {
-    this.calls.push(["showDataFolder"]);
-    return Promise.resolve(null);
-  }
-
-  quit(): Promise<null> {
-    this.calls.push(["quit"]);
-    return Promise.resolve(null);
   }
 
   #recover(...call: [string, ...unknown[]]): Promise<StartState> {
@@ -364,7 +356,9 @@ export class FakeHost extends FakeOrderHost implements Host {
     const last = branch.at(-1);
     const written =
       last?.state === "writing" ? words(textOf(last) + thinkingOf(last)).length : null;
-    return this.reply(usageOf(branch, text, pasted, written, status.model));
+    const { tools } = this.chosen.get(id) ?? {};
+    const usage = usageOf(branch, text, pasted, written, status.model);
+    return this.reply({ ...usage, ...ofTools(branch, tools ?? this.settings.tools) });
   }
 
   countTokens(texts: string[]): Promise<number[] | null> {
@@ -433,20 +427,7 @@ export class FakeHost extends FakeOrderHost implements Host {
     this.calls.push(["chatAsHtml", id, thinking]);
     const chat = this.open(id);
     if (!chat) return refuse("other", "This chat does not exist any more.");
-    const text = (words: string): string => words.replace(/&/gu, "&amp;").replace(/</gu, "&lt;");
-    const messages = this.library.branch(chat).map((message) => {
-      const [said, thought] = [text(textOf(message)), text(thinkingOf(message))];
-      return message.role === "user"
-        ? `<section class="question"><h2 class="unseen">You</h2><div class="bubble">${said}</div></section>`
-        : `<section class="answer-message"><h2 class="unseen">Answer</h2>${
-            thinking && thought
-              ? `<details class="thinking"><summary>Thought for 4 s</summary><div>${thought}</div></details>`
-              : ""
-          }<div class="answer"><p>${said}</p></div></section>`;
-    });
-    return this.reply(
-      `<article class="chat"><header><h1>${text(chat.summary.title)}</h1></header>${messages.join("")}</article>`,
-    );
+    return this.reply(htmlOf(chat.summary.title, this.library.branch(chat), thinking));
   }
 
   openLink(url: string): Promise<null> {
@@ -508,8 +489,39 @@ export class FakeHost extends FakeOrderHost implements Host {
       ...answerTo(question),
       ...(this.says !== null && { text: this.says }),
     };
-    this.#write(chat, message, { thinking: thinks ? thinking : "", text }, question);
+    const rest = { thinking: thinks ? thinking : "", text };
+    const scripted = callsFor(question);
+    if (scripted.length > 0) void this.#call(chat, message, scripted, { thinking: "", text });
+    else this.#write(chat, message, rest, question);
     return this.reply(this.view(chat, after));
+  }
+
+  /** Calls tools, then writes `rest`. */
+  async #call(
+    chat: FakeChat,
+    message: Message,
+    scripted: ReturnType<typeof callsFor>,
+    rest: Rest,
+  ): Promise<void> {
+    const { id } = chat.summary;
+    let isOver = false;
+    this.#setWriting(chat, true);
+    this.#running.set(id, () => {
+      isOver = true;
+      Object.assign(message, { state: "stopped", calls: [] });
+      this.#end(chat, message);
+    });
+    await new Promise((resolve) => setTimeout(resolve, this.#script.readingMs));
+    this.emit({ type: "stage", chat: id, message: message.id, stage: { name: "calling" } });
+    await runCalls(message, scripted, {
+      tools: () => this.toolList,
+      isDue: () => (this.#script.pauseAt < Infinity ? this.resumed : Promise.resolve()),
+      isAllowed: (tool) => this.isAllowed(id, tool),
+      ask: (call) => this.ask(id, call),
+      isOver: () => isOver,
+      called: () => this.emit({ type: "called", chat: id, message }),
+    });
+    if (!isOver) this.#write(chat, message, rest);
   }
 
   /** Streams `rest` into `message`. */
@@ -524,17 +536,20 @@ export class FakeHost extends FakeOrderHost implements Host {
       takesAnswerNow: () => this.#answersNow.delete(id),
       enter: (stage) => this.emit({ type: "stage", chat: id, message: message.id, stage }),
       emit: (delta) => this.emit({ type: "delta", chat: id, message: message.id, ...delta }),
-      end: () => {
-        this.#running.delete(id);
-        this.#setWriting(chat, false);
-        const shown = this.library.branch(chat).find((each) => each.id === message.id);
-        // Deleted chats send no events.
-        if (chat.summary.purgeAt !== null) return;
-        const siblings = shown?.siblings ?? [];
-        this.emit({ type: "ended", chat: id, message: { ...message, siblings } });
-      },
+      end: () => this.#end(chat, message),
     });
     this.#running.set(id, stop);
+  }
+
+  #end(chat: FakeChat, message: Message): void {
+    const { id } = chat.summary;
+    this.#running.delete(id);
+    this.#setWriting(chat, false);
+    const shown = this.library.branch(chat).find((each) => each.id === message.id);
+    // Deleted chats send no events.
+    if (chat.summary.purgeAt !== null) return;
+    const siblings = shown?.siblings ?? [];
+    this.emit({ type: "ended", chat: id, message: { ...message, siblings } });
   }
 
   #setWriting(chat: FakeChat, writing: boolean): void {

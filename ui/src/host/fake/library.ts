@@ -46,6 +46,7 @@ export const bundledModel: ModelInfo = {
     report: null,
   },
   canThink: false,
+  canCallTools: false,
   sampling: { withThinking: greedy, withoutThinking: greedy },
 };
 
@@ -71,6 +72,7 @@ export const big: ModelInfo = {
   quantisation: "Q4_K_M",
   chatFormat: "SmolLM3",
   canThink: true,
+  canCallTools: true,
   sampling: { withThinking: warm, withoutThinking: warm },
   fileBytes: 1_915_305_312,
   contextLength: 32768,
@@ -87,6 +89,7 @@ export const foreign: ModelInfo = {
   fingerprint: "5ca1ab1e00000003",
   chatFormat: "ChatML, chosen by the file's chat template, which differs from the published one",
   canThink: false,
+  canCallTools: false,
 };
 
 export const ready = (model: ModelInfo): ModelView => ({
@@ -280,6 +283,7 @@ export class Library {
       createdAt: chat.summary.updatedAt,
       siblings: [],
       seq: 0,
+      calls: [],
       ...fields,
     };
     chat.messages.push(message);

@@ -12,6 +12,7 @@ import {
   unopened,
 } from "./library";
 import { downloads } from "./downloads";
+import { allowedTools, servers } from "./tools";
 
 /**
  * Scenes, selected by URL parameters: `scene=`, `rate=` words per second, `pause=` at a word,
@@ -37,6 +38,7 @@ const scenes: Record<string, Script> = {
       context: { by: "--context", value: "5000" },
     },
   },
+  servers: { servers, settings: { tools: ["calculate", "search_chats"], allowedTools } },
   ejected: { model: { status: { state: "ejected", model: unopened(big) }, error: null } },
   none: { filled: false, model: { status: { state: "none" }, error: null } },
   damaged: { problem: damaged },

@@ -1,0 +1,95 @@
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { join } from "node:path";
+import { App, hooks, root } from "./app.js";
+import { Display } from "./driver.js";
+
+// The tiny model has random weights: it calls what it may call, with arguments that the schema allows.
+const env = { GOLDCREST_REQUIRE_CALLS: "1" };
+
+let display;
+before(async () => (display = await Display.open()));
+after(() => display.close());
+
+/** Opens the app with these tools on, of which an answer can call one. */
+async function withTools(t, tools) {
+  const app = await App.open(t, display, { env });
+  await choose(app, tools);
+  return app;
+}
+
+/** Turns tools on, with a sampling that does not repeat itself. */
+const choose = (app, tools) =>
+  app.settings({
+    tools,
+    toolRounds: 1,
+    thinking: false,
+    maxTokens: 400,
+    samplingChanges: { temperature: 2, topP: 1, topK: 0, minP: 0, repeatPenalty: 1, seed: 3 },
+  });
+
+const last = async (app) => (await app.openChat()).messages.at(-1);
+const kinds = (message) => message.parts.map((part) => part.kind);
+
+test("a question, a call, consent, its result and an answer", hooks, async (t) => {
+  const app = await withTools(t, ["search_chats"]);
+  await app.send("Where do goldcrests nest?");
+  const card = await app.get("group", /Search in chats asks to run/);
+  await app.picture("tool-asks");
+  assert.match(await app.text(card), /[Rr]eads your chats/);
+  // Enter sends nothing and allows nothing.
+  assert.deepEqual(kinds(await last(app)).slice(-1), ["tool-call"]);
+  await app.click("button", /^Allow once/, card);
+  await app.until("the answer", async () => (await last(app)).state !== "writing", 60_000);
+  const answer = await last(app);
+  const result = answer.parts.find((part) => part.kind === "tool-result");
+  assert.match(result.text, /No chat has all of these words/);
+  assert.ok(kinds(answer).indexOf("tool-result") < kinds(answer).length - 1, "it goes on");
+  await app.picture("tool-done");
+});
+
+test("a denied call is not run, and a stopped one neither", hooks, async (t) => {
+  const app = await withTools(t, ["search_chats"]);
+  await app.send("Where do goldcrests nest?");
+  await app.click("button", /^Deny/, await app.get("group", /asks to run/));
+  const word = await app.get("textbox", /word|why|tell/i);
+  await app.session.type(word, "Not now.");
+  await app.click("button", /^Deny/, await app.get("group", /asks to run/));
+  await app.until("the answer", async () => (await last(app)).state !== "writing", 60_000);
+  const denied = (await last(app)).parts.find((part) => part.kind === "tool-result");
+  assert.equal(denied.outcome, "denied");
+  assert.match(denied.text, /Not now\./);
+  await app.send("And when?");
+  await app.get("group", /asks to run/);
+  await app.click("button", "Stop");
+  await app.until("the end", async () => (await last(app)).state === "stopped");
+  await app.until("the card", async () => /[Nn]ot run/.test(await app.conversation()));
+});
+
+test("a server of another maker is pasted, started and called", hooks, async (t) => {
+  const app = await withTools(t, []);
+  const server = join(root, "node_modules/@modelcontextprotocol/server-everything/dist/index.js");
+  const text = JSON.stringify({
+    mcpServers: { everything: { command: process.execPath, args: [server] } },
+  });
+  const [pasted] = await app.invoke("parse_servers", { text });
+  // Without a sandbox, since what may change nothing does not ask.
+  const config = { ...pasted.config, enabled: true, sandboxed: false };
+  await app.invoke("save_servers", { configs: [config] });
+  const state = async () => (await app.invoke("list_servers")).states[0];
+  await app.until("the server", async () => (await state()).status.kind !== "starting", 60_000);
+  const { status, tools } = await state();
+  assert.equal(status.kind, "ready", JSON.stringify(status));
+  const sum = tools.find((tool) => tool.ownName === "get-sum");
+  await choose(app, [sum.name]);
+  await app.send("Add something.");
+  const card = await app.get("group", /asks to run/);
+  assert.match(await app.text(card), /everything/);
+  await app.click("button", /^Allow once/, card);
+  await app.until("the answer", async () => (await last(app)).state !== "writing", 60_000);
+  const result = (await last(app)).parts.find((part) => part.kind === "tool-result");
+  assert.equal(result.server, "everything");
+  assert.match(result.text, /^The sum of /);
+  await app.invoke("stop_server", { name: "everything" });
+  await app.until("its end", async () => (await state()).status.kind === "stopped");
+});
