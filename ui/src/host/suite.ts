@@ -359,8 +359,8 @@ export const hostCases: HostCase[] = [
       equal(await listed(), [name, `${name} 2`], "the second name");
       await refused(host.savePreset(second, { ...content, name }));
       await refused(host.savePreset(null, { ...content, name: " " }));
-      await host.choosePreset(null, { preset: id, instructions: "Rhyme." });
-      const chosen = { preset: id, instructions: "Rhyme." };
+      const chosen = { preset: id, instructions: "Rhyme.", tools: ["calculator"] };
+      await host.choosePreset(null, chosen);
       equal((await host.snapshot()).newChatPreset, chosen, "the choice");
       const from = stage.events.length;
       const { view } = await stage.answered();
