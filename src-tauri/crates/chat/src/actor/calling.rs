@@ -81,9 +81,14 @@ impl ChatActor {
 
     fn next_call(&mut self, chat: ChatId, message: MessageId) {
         if let Err(failure) = self.try_next_call(chat, message) {
-            self.answers.calling.end(message);
-            self.settle(AnswerEnd::failed(chat, message, failure));
+            self.end_calls(AnswerEnd::failed(chat, message, failure));
         }
+    }
+
+    /// Ends an answer whose calls cannot go on.
+    fn end_calls(&mut self, end: AnswerEnd) {
+        self.answers.calling.end(end.message);
+        self.settle(end);
     }
 
     fn try_next_call(&mut self, chat: ChatId, message: MessageId) -> Result<(), Failure> {
@@ -327,20 +332,14 @@ impl ChatActor {
                 let messages = self.stores.messages_with(row.id);
                 match messages.journal(row.id, &progress) {
                     Ok(()) => self.next_call(chat, message),
-                    Err(error) => {
-                        self.answers.calling.end(message);
-                        // The result is saved with the end, which is retried.
-                        self.settle(AnswerEnd {
-                            progress: Some(progress),
-                            ..AnswerEnd::failed(chat, message, error.into())
-                        });
-                    }
+                    // The result is saved with the end, which is retried.
+                    Err(error) => self.end_calls(AnswerEnd {
+                        progress: Some(progress),
+                        ..AnswerEnd::failed(chat, message, error.into())
+                    }),
                 }
             }
-            Err(failure) => {
-                self.answers.calling.end(message);
-                self.settle(AnswerEnd::failed(chat, message, failure));
-            }
+            Err(failure) => self.end_calls(AnswerEnd::failed(chat, message, failure)),
         }
     }
 
@@ -430,10 +429,7 @@ impl ChatActor {
                 }
                 match self.run_call(chat, &row, call, prepared) {
                     Ok(()) => self.emit_called(chat, message),
-                    Err(failure) => {
-                        self.answers.calling.end(message);
-                        self.settle(AnswerEnd::failed(chat, message, failure));
-                    }
+                    Err(failure) => self.end_calls(AnswerEnd::failed(chat, message, failure)),
                 }
             }
         }
