@@ -257,6 +257,8 @@ impl AnswerBuffer {
 
 #[cfg(test)]
 mod tests {
+    use inference::ToolOutcome;
+
     use super::*;
 
     #[test]
@@ -269,6 +271,25 @@ mod tests {
         buffer.token(after(1), 2, "b", TokenKind::Answer);
         buffer.token(after(2), 3, "c", TokenKind::Answer);
         assert_eq!(buffer.tokens_per_second(after(2)), 1.0);
+    }
+
+    #[test]
+    fn a_round_that_was_stopped_before_its_first_word_begins_again() {
+        let result = Part::ToolResult {
+            id: "1".to_owned(),
+            text: "6".to_owned(),
+            outcome: ToolOutcome::Done,
+            server: None,
+        };
+        let progress = Progress {
+            parts: Parts(vec![result]),
+            tokens: vec![5, ROUND_END, 7, 8],
+            model: Some("m".to_owned()),
+            ..Progress::default()
+        };
+        let mut buffer = AnswerBuffer::new(progress, "m", Duration::ZERO);
+        let finished = buffer.finish(Instant::now(), false);
+        assert_eq!(finished.tokens, [5, ROUND_END]);
     }
 
     #[test]

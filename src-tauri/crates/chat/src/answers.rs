@@ -367,10 +367,12 @@ fn state_of(finish: &GeneratedAnswer, cancelled: MessageState) -> MessageState {
 
 #[cfg(test)]
 mod tests {
+    use inference::Stats;
     use store::{Progress, Store};
 
     use super::*;
     use crate::stores::tests::add_answer;
+    use crate::view::AnswerStats;
 
     const NOW: Duration = Duration::ZERO;
 
@@ -459,6 +461,21 @@ mod tests {
         let end = end.expect("the answer in progress");
         assert_eq!(end.state, MessageState::Failed);
         assert_eq!(end.failure, Some(Failure::other("a panic")));
+    }
+
+    #[test]
+    fn calls_that_come_after_stop_are_not_run() {
+        let mut answers = AnswerQueue::new(NOW);
+        let (run, _) = begin(&mut answers, ChatId(1), MessageId(10));
+        answers.reading(run);
+        answers.call(run, Instant::now(), "write", "{}");
+        answers.stop(ChatId(1));
+        let finished = GeneratedAnswer {
+            reason: StopReason::EndOfTurn,
+            stats: AnswerStats::new(Stats::default(), None),
+        };
+        let end = answers.end(run, Ok(finished), false).expect("the answer");
+        assert_eq!(end.state, MessageState::Stopped);
     }
 
     #[test]

@@ -9,6 +9,7 @@ mod branching;
 mod calling;
 mod chats;
 mod clocks;
+mod consent;
 mod context;
 mod copies;
 mod counter;

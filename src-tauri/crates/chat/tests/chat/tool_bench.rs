@@ -8,7 +8,9 @@ use std::time::Duration;
 use chat::{CallStatus, CallView, ChatEvent, ChatId, Message, Part, Settings, ToolOutcome};
 use inference::ToolDefinition;
 use serde_json::{Map, Value, json};
-use tools::{Effects, Registry, Tool, ToolError, ToolInfo, ToolOutput, ToolRun, ToolSource};
+use tools::{
+    Effects, Registry, Tool, ToolError, ToolInfo, ToolOutput, ToolProvider, ToolRun, ToolSource,
+};
 
 use crate::scripted::Bench;
 
@@ -82,7 +84,14 @@ impl Tools {
         go
     }
 
-    fn echo(
+    /// Attaches tools that a test can exchange.
+    pub fn attach(&self) -> Arc<Exchanged> {
+        let exchanged = Arc::new(Exchanged::default());
+        self.registry.attach(exchanged.clone());
+        exchanged
+    }
+
+    pub fn echo(
         &self,
         name: &str,
         effects: Effects,
@@ -112,6 +121,25 @@ impl Tools {
 
     pub fn runs(&self) -> usize {
         self.runs.lock().unwrap().len()
+    }
+}
+
+/// Tools that come and go.
+#[derive(Default)]
+pub struct Exchanged(Mutex<Vec<Arc<dyn Tool>>>);
+
+impl Exchanged {
+    pub fn set(&self, tools: Vec<Echo>) {
+        let tools = tools
+            .into_iter()
+            .map(|tool| Arc::new(tool) as Arc<dyn Tool>);
+        *self.0.lock().unwrap() = tools.collect();
+    }
+}
+
+impl ToolProvider for Exchanged {
+    fn tools(&self) -> Vec<Arc<dyn Tool>> {
+        self.0.lock().unwrap().clone()
     }
 }
 
