@@ -23,9 +23,9 @@ impl DateTimeTool {
         let parameters = json!({
             "type": "object",
             "properties": {
-                "date": { "type": "string", "description": "YYYY-MM-DD" },
-                "add": { "type": "string", "description": "such as 3 weeks or -10 days" },
-                "until": { "type": "string", "description": "YYYY-MM-DD" },
+                "date": { "type": "string", "maxLength": 10, "description": "YYYY-MM-DD" },
+                "add": { "type": "string", "maxLength": 40, "description": "such as 3 weeks or -10 days" },
+                "until": { "type": "string", "maxLength": 10, "description": "YYYY-MM-DD" },
             },
             "additionalProperties": false,
         });

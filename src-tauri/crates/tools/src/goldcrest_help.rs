@@ -22,7 +22,7 @@ impl GoldcrestHelp {
             files. Example: How do I export a chat?";
         let parameters = json!({
             "type": "object",
-            "properties": { "question": { "type": "string" } },
+            "properties": { "question": { "type": "string", "maxLength": 200 } },
             "required": ["question"],
             "additionalProperties": false,
         });
