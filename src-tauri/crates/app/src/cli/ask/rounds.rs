@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use engine::{Constraint, Role, ToolCall, ToolDefinition, Turn};
 use figures::without_controls;
+use host::test_hooks;
 use tools::{REPEATED, Registry, Tool, ToolOutcome, ToolRun, capped, check_arguments, same_call};
 
 use crate::cli::answer::Answer;
@@ -60,7 +61,7 @@ impl ToolRounds {
             () if self.rounds == MOST_ROUNDS => Some(Constraint::NoCalls),
             () => Some(Constraint::Calls {
                 tools,
-                required: false,
+                required: test_hooks::requires_calls(),
             }),
         }
     }
