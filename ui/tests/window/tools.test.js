@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { App, hooks, root } from "./app.js";
+import { App, dataFolder, hooks, root } from "./app.js";
 import { Display } from "./driver.js";
 
 // The tiny model has random weights: it calls what it may call, with arguments that the schema allows.
@@ -66,30 +67,74 @@ test("a denied call is not run, and a stopped one neither", hooks, async (t) => 
   await app.until("the card", async () => /[Nn]ot run/.test(await app.conversation()));
 });
 
-test("a server of another maker is pasted, started and called", hooks, async (t) => {
-  const app = await withTools(t, []);
-  const server = join(root, "node_modules/@modelcontextprotocol/server-everything/dist/index.js");
-  const text = JSON.stringify({
-    mcpServers: { everything: { command: process.execPath, args: [server] } },
-  });
+/** Saves a server, as pasted from another app, and waits until it is ready. */
+async function started(app, name, command, args) {
+  const text = JSON.stringify({ mcpServers: { [name]: { command, args } } });
   const [pasted] = await app.invoke("parse_servers", { text });
   // Without a sandbox, since what may change nothing does not ask.
   const config = { ...pasted.config, enabled: true, sandboxed: false };
   await app.invoke("save_servers", { configs: [config] });
   const state = async () => (await app.invoke("list_servers")).states[0];
-  await app.until("the server", async () => (await state()).status.kind !== "starting", 60_000);
+  await app.until(name, async () => (await state()).status.kind !== "starting", 60_000);
   const { status, tools } = await state();
   assert.equal(status.kind, "ready", JSON.stringify(status));
-  const sum = tools.find((tool) => tool.ownName === "get-sum");
-  await choose(app, [sum.name]);
-  await app.send("Add something.");
+  return { tools, state };
+}
+
+/** Has the model call a tool of a server, and allows it. Returns the result. */
+async function called(app, tools, ownName) {
+  await choose(app, [tools.find((tool) => tool.ownName === ownName).name]);
+  await app.send("Go ahead.");
   const card = await app.get("group", /asks to run/);
-  assert.match(await app.text(card), /everything/);
   await app.click("button", /^Allow once/, card);
   await app.until("the answer", async () => (await last(app)).state !== "writing", 60_000);
-  const result = (await last(app)).parts.find((part) => part.kind === "tool-result");
+  return (await last(app)).parts.find((part) => part.kind === "tool-result");
+}
+
+const packaged = (name) => join(root, "node_modules/@modelcontextprotocol", name, "dist/index.js");
+
+test("server-everything is pasted, started, called and stopped", hooks, async (t) => {
+  const app = await withTools(t, []);
+  const { tools, state } = await started(app, "everything", process.execPath, [
+    packaged("server-everything"),
+  ]);
+  const result = await called(app, tools, "get-sum");
   assert.equal(result.server, "everything");
   assert.match(result.text, /^The sum of /);
   await app.invoke("stop_server", { name: "everything" });
   await app.until("its end", async () => (await state()).status.kind === "stopped");
+});
+
+test("server-filesystem names the folder that it was given", hooks, async (t) => {
+  const app = await withTools(t, []);
+  const folder = dataFolder(t);
+  const { tools } = await started(app, "files", process.execPath, [
+    packaged("server-filesystem"),
+    folder,
+  ]);
+  const result = await called(app, tools, "list_allowed_directories");
+  assert.ok(result.text.includes(folder), result.text);
+});
+
+// The tests of the crate mcp make it.
+const python = join(root, "src-tauri/target/tmp/python-mcp/bin/python");
+const withPython = hooks.skip
+  ? hooks
+  : { skip: !existsSync(python) && "the tests of the crate mcp have made no Python with mcp" };
+test("a server over the Python SDK is called", withPython, async (t) => {
+  const app = await withTools(t, []);
+  const script = join(dataFolder(t), "server.py");
+  writeFileSync(
+    script,
+    `from mcp.server.mcpserver import MCPServer
+server = MCPServer("sums")
+@server.tool()
+def add(a: int, b: int) -> int:
+    """Adds two numbers."""
+    return a + b
+server.run()
+`,
+  );
+  const { tools } = await started(app, "sums", python, [script]);
+  assert.match((await called(app, tools, "add")).text, /^-?\d+$/);
 });
