@@ -1,6 +1,7 @@
 //! Rounds of an answer: the model writes, calls tools, and is given their results.
 
 use inference::{Part, Parts, ToolOutcome};
+use tools::MadeCall;
 
 /// Separator of the rounds in the ids of an answer. No vocabulary is so large.
 pub(crate) const ROUND_END: u32 = u32::MAX;
@@ -22,6 +23,15 @@ pub(crate) struct CallPart<'a> {
     pub id: &'a str,
     pub name: &'a str,
     pub arguments: &'a str,
+}
+
+impl<'a> CallPart<'a> {
+    pub fn made(self) -> MadeCall<'a> {
+        let CallPart {
+            name, arguments, ..
+        } = self;
+        MadeCall { name, arguments }
+    }
 }
 
 /// Divides an answer into rounds. Only the last one may have no results.

@@ -27,7 +27,7 @@ pub use inference::ToolOutcome;
 
 pub use arguments::{check_arguments, checked};
 pub use built_in::built_in;
-pub use call::{REPEATED, capped, same_call};
+pub use call::{CallAnswer, MadeCall, REPEATED, answer_to, given};
 pub use clock::now;
 pub use registry::{Registry, ToolProvider};
 pub use search_chats::{ChatHit, ChatSearch};

@@ -5,11 +5,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use figures::without_controls;
 use inference::{Part, Role, ToolOutcome};
 use serde_json::{Map, Value};
 use store::{ChatId, MessageId, MessageRow, Progress, StoreError};
-use tools::{Tool, ToolError, ToolInfo, ToolOutput, ToolRun, ToolSource};
+use tools::{CallAnswer, Tool, ToolError, ToolInfo, ToolOutput, ToolRun, ToolSource};
 
 use crate::actor::spawn;
 use crate::actor::state::{ChatActor, Request};
@@ -28,8 +27,6 @@ use crate::view::{CallStatus, CallView, ChatEvent, Consent, ToolView};
 const SEARCH: &str = "search_chats";
 /// Result of a call that was stopped while it ran.
 const STOPPED: &str = "The call was stopped. It may have taken effect.";
-/// Result without any text.
-const NOTHING: &str = "(no output)";
 const OUTSIDE: &str = "This chat has content from outside, which may have led to this call. So it is asked each time.";
 /// Characters of the user's word to the model.
 const MAX_REASON: usize = 500;
@@ -134,42 +131,22 @@ impl ChatActor {
         row: &MessageRow,
         call: CallPart<'_>,
     ) -> Result<Result<PreparedCall, CallResult>, Failure> {
-        let tools = self.tools_of(chat)?;
-        let mut found = tools.iter();
-        let Some(tool) = found.find(|tool| tool.info().definition.name == call.name) else {
-            let names = tools.iter().map(|tool| tool.info().definition.name.clone());
-            let names: Vec<_> = names.collect();
-            return Ok(Err(CallResult::failed(format!(
-                "There is no tool “{}” in this chat. There is: {}.",
-                text::cut(call.name, 64),
-                names.join(", ")
-            ))));
-        };
-        let arguments = match tools::check_arguments(&tool.info(), call.arguments) {
-            Ok(arguments) => arguments,
-            Err(error) => return Ok(Err(CallResult::failed(error.to_string()))),
-        };
         let parts = &row.progress.parts;
-        let mut before = rounds::calls(parts).take_while(|it| it.id != call.id);
-        let same = |it: &CallPart<'_>| {
-            tools::same_call((it.name, it.arguments), (call.name, call.arguments))
-        };
-        let result = before.find_map(|it| {
-            let (text, outcome) = rounds::result(parts, it.id).filter(|_| same(&it))?;
-            (outcome == ToolOutcome::Done).then(|| text.to_owned())
+        let before = rounds::calls(parts).take_while(|it| it.id != call.id);
+        let done = before.filter_map(|it| {
+            let (text, outcome) = rounds::result(parts, it.id)?;
+            (outcome == ToolOutcome::Done).then_some((it.made(), text))
         });
-        if let Some(result) = result {
-            let text = format!("{}\n\n{result}", tools::REPEATED);
-            return Ok(Err(CallResult {
+        let tools = self.tools_of(chat)?;
+        Ok(match tools::answer_to(&tools, call.made(), done) {
+            CallAnswer::Run { tool, arguments } => Ok(PreparedCall { tool, arguments }),
+            CallAnswer::Repeat { tool, text } => Err(CallResult {
                 text,
                 outcome: ToolOutcome::Done,
                 server: server(&tool.info()),
-            }));
-        }
-        Ok(Ok(PreparedCall {
-            tool: Arc::clone(tool),
-            arguments,
-        }))
+            }),
+            CallAnswer::Refuse(sentence) => Err(CallResult::failed(sentence)),
+        })
     }
 
     /// Returns the tools that are on in a chat.
@@ -352,15 +329,10 @@ impl ChatActor {
     /// Returns an answer with the result of a call, which is text of limited length.
     fn with_result(&self, row: &MessageRow, id: &str, result: CallResult) -> Progress {
         let most = self.settings.tool_result_characters as usize;
-        let text = tools::capped(&without_controls(&result.text), most);
         let mut progress = row.progress.clone();
         progress.parts.0.push(Part::ToolResult {
             id: id.to_owned(),
-            text: if text.is_empty() {
-                NOTHING.to_owned()
-            } else {
-                text
-            },
+            text: tools::given(&result.text, most),
             outcome: result.outcome,
             server: result.server,
         });

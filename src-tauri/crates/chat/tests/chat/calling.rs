@@ -225,11 +225,7 @@ fn after_content_from_outside_what_changes_things_asks_each_time() {
 fn calls_that_cannot_be_run_have_a_result_that_says_so() {
     let (tools, mut bench) = pure(&["echo"]);
     for (name, arguments, said) in [
-        (
-            "weigh",
-            "{}",
-            "There is no tool “weigh” in this chat. There is: echo.",
-        ),
+        ("weigh", "{}", "There is no tool “weigh”. There is: echo."),
         ("echo", r#"{"text": 6}"#, "text"),
         ("echo", r#"{"text": "fail"}"#, "It failed."),
         ("echo", r#"{"text": "panic"}"#, "The tool crashed."),

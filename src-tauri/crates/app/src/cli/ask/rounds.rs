@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use engine::{Constraint, Role, ToolCall, ToolDefinition, Turn};
 use figures::without_controls;
 use host::test_hooks;
-use tools::{REPEATED, Registry, Tool, ToolOutcome, ToolRun, capped, check_arguments, same_call};
+use tools::{CallAnswer, MadeCall, Registry, Tool, ToolOutcome, ToolRun, answer_to, given};
 
 use crate::cli::answer::Answer;
 use crate::cli::output::{self, CliError};
@@ -88,15 +88,12 @@ impl ToolRounds {
     }
 
     fn result(&self, call: &ToolCall, cancel: &AtomicBool) -> (String, ToolOutcome) {
-        let same =
-            |of: &ToolCall| same_call((&of.name, &of.arguments), (&call.name, &call.arguments));
-        if let Some((_, result)) = self.made.iter().find(|(of, _)| same(of)) {
-            return (format!("{REPEATED}\n\n{result}"), ToolOutcome::Done);
-        }
-        let mut tools = self.tools.iter();
-        let Some(tool) = tools.find(|tool| tool.info().definition.name == call.name) else {
-            let text = format!("There is no tool “{}”.", call.name);
-            return (text, ToolOutcome::Failed);
+        let done = self.made.iter();
+        let done = done.map(|(call, result)| (made(call), &**result));
+        let (tool, arguments) = match answer_to(&self.tools, made(call), done) {
+            CallAnswer::Run { tool, arguments } => (tool, arguments),
+            CallAnswer::Repeat { text, .. } => return (text, ToolOutcome::Done),
+            CallAnswer::Refuse(sentence) => return (sentence, ToolOutcome::Failed),
         };
         let others = self.tools.iter();
         let functions: Vec<_> = others
@@ -109,17 +106,19 @@ impl ToolRounds {
             functions: &functions,
             chat: None,
         };
-        let arguments = check_arguments(&tool.info(), &call.arguments);
-        match arguments.and_then(|arguments| tool.run(&arguments, &run)) {
-            Ok(output) if output.text.is_empty() => ("(no output)".to_owned(), ToolOutcome::Done),
-            Ok(output) => (cleaned(&output.text), ToolOutcome::Done),
-            Err(error) => (cleaned(&error.to_string()), error.outcome()),
-        }
+        let (text, outcome) = match tool.run(&arguments, &run) {
+            Ok(output) => (output.text, ToolOutcome::Done),
+            Err(error) => (error.to_string(), error.outcome()),
+        };
+        (given(&text, LONGEST_RESULT), outcome)
     }
 }
 
-fn cleaned(result: &str) -> String {
-    capped(&without_controls(result), LONGEST_RESULT)
+fn made(call: &ToolCall) -> MadeCall<'_> {
+    MadeCall {
+        name: &call.name,
+        arguments: &call.arguments,
+    }
 }
 
 /// Writes a call and its result to stderr.
@@ -148,7 +147,7 @@ fn report(call: &ToolCall, result: &str, outcome: ToolOutcome) {
 mod tests {
     use super::*;
     use crate::tools::built_in;
-    use tools::{ChatHit, ChatSearch};
+    use tools::{ChatHit, ChatSearch, REPEATED};
 
     struct NoChats;
 
