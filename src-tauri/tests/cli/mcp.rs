@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use testing::running;
+
 use super::*;
 
 /// Writes a file with the fake server, which has a password in its environment; none, and a report, without Node.
@@ -128,17 +130,8 @@ fn ctrl_c_ends_a_call_and_its_server() {
         .expect("it starts");
     // The server has the folder among its arguments, as this program has not.
     let marker = format!("--folder={}", folder.path().display());
-    let count = || {
-        let output = Command::new("ps")
-            .args(["-ww", "-eo", "args"])
-            .output()
-            .expect("ps");
-        String::from_utf8_lossy(&output.stdout)
-            .matches(&marker)
-            .count()
-    };
     let began = Instant::now();
-    while count() == 0 {
+    while running(&marker) == 0 {
         assert!(began.elapsed() < Duration::from_secs(60));
     }
     std::thread::sleep(Duration::from_millis(500));
@@ -148,5 +141,5 @@ fn ctrl_c_ends_a_call_and_its_server() {
     assert!(interrupted.expect("kill").success());
     let status = child.wait().expect("it ends");
     assert_eq!(status.code(), Some(130));
-    assert_eq!(count(), 0);
+    assert_eq!(running(&marker), 0);
 }

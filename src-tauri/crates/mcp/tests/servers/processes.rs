@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
+use testing::running;
 
 use super::*;
 
@@ -16,16 +17,6 @@ fn marker() -> String {
         std::process::id(),
         NEXT.fetch_add(1, Ordering::Relaxed)
     )
-}
-
-/// Returns the number of processes that have a text in their command.
-fn running(marker: &str) -> usize {
-    let output = Command::new("ps")
-        .args(["-eo", "args"])
-        .output()
-        .expect("ps");
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    text.lines().filter(|line| line.contains(marker)).count()
 }
 
 /// Returns the number of processes of this one that ended and were not waited for.
