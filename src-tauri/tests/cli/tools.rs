@@ -86,3 +86,18 @@ fn chats_are_searched_in_the_data_folder() {
     let expected = json!([{ "chat": "Birds", "date": "2025-05-01", "who": "user", "excerpt": "How heavy is a wren?" }]);
     assert_eq!(found, expected);
 }
+
+#[test]
+fn a_call_of_an_answer_is_run_and_reported_with_its_result() {
+    // Without this variable the tiny model, which is not trained for it, calls nothing.
+    let output = goldcrest()
+        .env("GOLDCREST_REQUIRE_CALLS", "1")
+        .args(["ask", "--no-think", "--tools", "date_time", "--seed", "3"])
+        .args(["--temperature", "1", "Which day is it?"])
+        .output()
+        .expect("the binary starts");
+    let report = String::from_utf8_lossy(&output.stderr).into_owned();
+    let is_call = |line: &str| line.starts_with("date_time {") && line.contains(" → ");
+    assert!(report.lines().any(is_call), "{report}");
+    assert!(output.status.success(), "{report}");
+}
