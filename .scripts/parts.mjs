@@ -34,6 +34,9 @@ const RUNNERS = {
   },
 };
 
+/** Lines of a failed part that its end repeats. */
+const LAST_LINES = 30;
+
 /** Sums up the counts in a runner's output. */
 export function countsOf(runner) {
   const { line, counts, skipped } = RUNNERS[runner];
@@ -72,7 +75,7 @@ export class Parts {
     }
     const seconds = (Date.now() - started) / 1000;
     const flaky = [...output.matchAll(/\bflaky: .*/g)].map(String);
-    const row = { title, seconds, budget, flaky, ...count(output, status === 0) };
+    const row = { title, seconds, budget, flaky, output, ...count(output, status === 0) };
     // A failed build or a crashed runner reports no failed test.
     if (status !== 0 && row.failed === 0) row.failed = 1;
     // A runner that found no tests must not count as passed.
@@ -86,8 +89,16 @@ export class Parts {
     this.#rows.push({ title, seconds: 0, budget: 0, passed: 0, failed: 0, skipped: 1 });
   }
 
-  /** Prints the table and the last line. The exit status is 0 only if nothing failed. */
+  /**
+   * Prints the end of what each failed part said, the table and the last line. The exit status is 0
+   * only if nothing failed.
+   */
   close(started) {
+    for (const { title, failed, output } of this.#rows)
+      if (failed)
+        console.log(
+          `\n${title} failed:\n${output.trimEnd().split("\n").slice(-LAST_LINES).join("\n")}`,
+        );
     const total = (key) => this.#rows.reduce((sum, row) => sum + row[key], 0);
     const line = (title, row, seconds) =>
       `${title.padEnd(24)}${String(row.passed).padStart(8)}${String(row.failed).padStart(8)}` +

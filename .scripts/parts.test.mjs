@@ -61,6 +61,12 @@ test("a part that crashes without a count fails the whole, and the next one stil
   assert.deepEqual(ending("process.exit(3)", well), { status: 1, last: "3 passed, 1 failed" });
 });
 
+test("the end repeats why a part failed", () => {
+  const { output } = close('console.log("the reason"); process.exit(3)', well);
+  assert.equal(output.match(/the reason/g)?.length, 2);
+  assert.match(output, /\npart failed:\nthe reason\n\n {20}/);
+});
+
 test("what was skipped is counted, and alone fails nothing", () => {
   const skipped = 'console.log("test result: ok. 0 passed; 0 failed; 2 ignored;")';
   assert.deepEqual(ending(skipped, well), { status: 0, last: "3 passed, 0 failed, 2 skipped" });
