@@ -6,13 +6,14 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { findBrowser } from "./browser.mjs";
 import { fetchBundledModel } from "./bundled-model.mjs";
-import { must, npmCommand, packageCommand, which } from "./programs.mjs";
+import { must, npmCommand, packageCommand, succeeds, which } from "./programs.mjs";
 import { root } from "./root.mjs";
 import { checkRust } from "./rust.mjs";
 import {
   ARM_TESTS,
   BUILD,
   GPU_TESTS,
+  SERVER_TESTS,
   WINDOW_TESTS,
   requirePackages,
   wantPackages,
@@ -43,6 +44,8 @@ export function prepareTests() {
       ? wantPackages(WINDOW_TESTS)
       : "the web view of this system has no driver that the tests could use";
   wantPackages(GPU_TESTS);
+  wantPackages(SERVER_TESTS);
+  installPythonPackages();
   const { chromium, problem } = prepareBrowser();
   return { chromium, cannot: { window, browser: problem } };
 }
@@ -111,6 +114,25 @@ const system = { node: process.version, platform: process.platform, arch: proces
 export function stampOf(lock, { node, platform, arch } = system) {
   const hash = createHash("sha256").update(lock).digest("hex");
   return `${JSON.stringify({ lock: hash, node, platform, arch })}\n`;
+}
+
+/** Packages of Python that the tests use: the SDK of a server with tools. */
+const PYTHON_PACKAGES = ["mcp==2.3.0"];
+
+/** Makes an environment of Python with these packages. Without it the tests that use it are skipped. */
+function installPythonPackages() {
+  const folder = join(root, "src-tauri", "target", "tmp", "python");
+  const installed = join(folder, "installed.json");
+  const stamp = JSON.stringify(PYTHON_PACKAGES);
+  if (existsSync(installed) && readFileSync(installed, "utf8") === stamp) return;
+  console.log(`goldcrest: installing packages of Python: ${PYTHON_PACKAGES.join(" ")}`);
+  const python = join(folder, "bin", "python");
+  if (
+    succeeds("python3", ["-m", "venv", "--clear", folder]) &&
+    succeeds(python, ["-m", "pip", "install", "--quiet", ...PYTHON_PACKAGES])
+  )
+    writeFileSync(installed, stamp);
+  else console.log("goldcrest: they could not be installed; the tests that use them are skipped");
 }
 
 function installNodeModules() {

