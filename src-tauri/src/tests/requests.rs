@@ -450,6 +450,7 @@ fn second_turn(today: jiff::civil::Date, tools: &Arc<[ToolDefinition]>) -> Asked
             },
             max_tokens: Some(33),
             thinking_budget: Some(77),
+            logprobs: None,
             goes_on: false,
             lookup: false,
             stops_repetition: true,

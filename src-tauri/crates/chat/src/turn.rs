@@ -218,6 +218,7 @@ impl<'a> TurnBuilder<'a> {
             goes_on: false,
             lookup: settings.lookup,
             stops_repetition: true,
+            logprobs: None,
             constraint,
         }
     }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::prompt::TokenKind;
 
 /// Events of a generation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Event<'a> {
     /// The prompt is being read.
     Prefill {
@@ -15,6 +15,16 @@ pub enum Event<'a> {
         total: usize,
         /// Tokens that were in the cache already.
         cached: usize,
+    },
+    /// The log-probability of the next token that is reported, if [`logprobs`](crate::GenerateParams::logprobs) are
+    /// wanted. Several may come before their tokens, in the same order.
+    Logprobs {
+        /// Id of the token.
+        id: u32,
+        /// Natural logarithm of its probability, by the model alone.
+        logprob: f32,
+        /// The likeliest tokens, the likeliest first.
+        top: &'a [(u32, f32)],
     },
     /// A token was generated. The token that ends the turn is not reported.
     Token {

@@ -136,6 +136,8 @@ pub struct GenerateParams {
     pub lookup: bool,
     /// True if an answer that repeats itself is stopped.
     pub stops_repetition: bool,
+    /// Number of the likeliest tokens that are reported with the log-probability of each token; `None` reports nothing.
+    pub logprobs: Option<usize>,
     /// Limit of the form; `None` if the answer is free, and calls in it are text.
     pub constraint: Option<Constraint>,
 }

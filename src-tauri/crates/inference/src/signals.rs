@@ -21,6 +21,11 @@ impl Signals {
         }
     }
 
+    /// Ends the generation.
+    pub fn cancel(&self) {
+        self.cancel.store(true, Ordering::Relaxed);
+    }
+
     /// Returns true once the generation is cancelled.
     pub fn is_cancelled(&self) -> bool {
         self.cancel.load(Ordering::Relaxed)

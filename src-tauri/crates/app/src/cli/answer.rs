@@ -59,6 +59,7 @@ impl AnswerArgs {
             goes_on: false,
             lookup: !self.no_lookup,
             stops_repetition: true,
+            logprobs: None,
             constraint: None,
         }
     }
@@ -137,6 +138,7 @@ pub fn generate(
                 return bar.show("Reading", done as u64, total as u64);
             }
             Event::Token { id, piece, kind } => (id, piece, kind),
+            Event::Logprobs { .. } => return,
             Event::Call { name, arguments } => {
                 answer.calls.push(ToolCall {
                     at: answer.text.len(),

@@ -10,6 +10,7 @@ use inference::{
 use crate::grammar::AnswerRules;
 use crate::run::constraint::{ConstrainedAnswer, TokenRole};
 use crate::run::error::GenerateError;
+use crate::run::logprobs::Logprobs;
 use crate::run::random::random_seed;
 use crate::run::repetition::Repetition;
 use crate::run::sampler::{Sampler, suppress};
@@ -34,6 +35,7 @@ pub(crate) struct AnswerWriter {
     thinking: ThinkingEnd,
     repetition: Option<Repetition>,
     constraint: Option<ConstrainedAnswer>,
+    logprobs: Option<Logprobs>,
     /// Tokens that may open a call and are not reported yet, with their text.
     held: Vec<(u32, String)>,
     /// The prompt and the answer.
@@ -75,6 +77,7 @@ impl AnswerWriter {
             thinking: ThinkingEnd::new(params.thinking_budget, Arc::clone(&signals.answer_now)),
             repetition: params.stops_repetition.then(Repetition::new),
             constraint,
+            logprobs: params.logprobs.map(Logprobs::new),
             held: Vec::new(),
             tokens: prompt.ids.clone(),
             stats: Stats {
@@ -143,6 +146,11 @@ impl AnswerWriter {
         self.constraint.as_mut()?.forced()
     }
 
+    /// Returns true if the host has to see the logits of every token.
+    pub(crate) fn needs_logits(&self) -> bool {
+        self.constraint.is_some() || self.logprobs.is_some()
+    }
+
     /// The form of the answer.
     pub(crate) fn rules(&self) -> Option<&Arc<AnswerRules>> {
         self.constraint.as_ref().map(ConstrainedAnswer::rules)
@@ -158,6 +166,9 @@ impl AnswerWriter {
     /// # Errors
     /// Fails if the answer cannot be held to its form any longer.
     pub(crate) fn sample(&mut self, logits: &mut [f32]) -> Result<u32, GenerateError> {
+        if let Some(logprobs) = &mut self.logprobs {
+            logprobs.read(logits);
+        }
         if self.params.goes_on && self.stats.tokens == 0 {
             suppress(logits, self.tokenizer.turn_ends());
         }
@@ -191,6 +202,9 @@ impl AnswerWriter {
                 });
             }
             return Ok(Some(StopReason::EndOfTurn));
+        }
+        if let Some(logprobs) = &self.logprobs {
+            logprobs.report(id, is_forced, on_event);
         }
         self.tokens.push(id);
         self.stats.tokens += 1;

@@ -6,6 +6,7 @@ pub mod costs;
 pub mod error;
 pub mod generate;
 pub mod kv_blocks;
+mod logprobs;
 pub mod random;
 mod repetition;
 pub mod sampler;

@@ -8,9 +8,13 @@
 //! its own answer may differ from a run alone, as that of a warm chat does (`session/tests.rs` has the bound). Tokens
 //! that the form of an answer determines take the rows that are left in a pass.
 //!
+//! An answer of the user takes the place of another program's, which goes on later. A prompt that begins with tokens that
+//! are being read for another request waits until these are in the cache.
+//!
 //! Titles and messages that are read ahead run alone, while there is no answer, and give way to one.
 
 mod active;
+mod admission;
 mod inputs;
 mod waiting;
 
@@ -25,21 +29,15 @@ use self::waiting::WaitingRequest;
 use crate::grammar::Grammars;
 use crate::model::error::DeviceError;
 use crate::model::evaluate::Pass;
-use crate::model::kv_cache::KvCache;
 use crate::run::answer::AnswerWriter;
 use crate::run::error::GenerateError;
 use crate::run::kv_blocks::KvBlocks;
-use crate::run::sequence::{Sequence, SequenceSlot};
+use crate::run::sequence::SequenceSlot;
 use crate::run::session::Session;
 use crate::text::tokenizer::Tokenizer;
 
-/// Sequences in a pass, at most. Further requests wait.
-const MAX_ACTIVE: usize = 8;
 /// Stored blocks that are restored between two passes of other requests.
 const BLOCKS_BESIDE: usize = 4;
-
-/// Tokens that an answer is expected to have at most.
-const EXPECTED_TOKENS: usize = 1024;
 
 /// Returns true if memory has room for the keys and values of this number of tokens more.
 pub(crate) type MemoryCheck = Box<dyn Fn(usize) -> bool + Send>;
@@ -54,7 +52,8 @@ pub(crate) struct Scheduler {
     has_room: MemoryCheck,
     /// Requests without a sequence: the most urgent first, and among equals the oldest.
     waiting: VecDeque<WaitingRequest>,
-    /// Requests that had no room in memory beside the others. Their tokens are read again.
+    /// Requests without room in memory beside the others, or without a place: the oldest first. What is not in memory of
+    /// their tokens is read again.
     paused: VecDeque<ActiveRequest>,
     /// True once a request has ended since the last one was paused.
     may_resume: bool,
@@ -198,111 +197,6 @@ impl Scheduler {
             let waiting = &mut self.waiting;
             let at = waiting.partition_point(|it| it.request.priority < request.priority);
             waiting.insert(at, WaitingRequest { request, rules });
-        }
-    }
-
-    /// Gives sequences to answers that wait: first to those that had one and ran out of memory.
-    fn admit(&mut self) {
-        if std::mem::take(&mut self.may_resume) || self.active.is_empty() {
-            while self.resume() {}
-        }
-        while self.paused.is_empty()
-            && self.active.len() < MAX_ACTIVE
-            && let Some(WaitingRequest { request: next, .. }) = self.waiting.front()
-            && next.priority.is_answer()
-        {
-            let ids = next.prompt.ids.clone();
-            let tokens = self.expected(next);
-            if !self.has_room_beside(&ids, tokens) {
-                return;
-            }
-            let next = self.waiting.pop_front();
-            next.into_iter().for_each(|next| self.activate(next));
-        }
-    }
-
-    /// Resumes the request that was paused last if there is room for it. Returns true if it did.
-    fn resume(&mut self) -> bool {
-        let Some(next) = self.paused.front() else {
-            return false;
-        };
-        let ids = next.answer.tokens().to_vec();
-        let tokens = self.expected(&next.request).max(ids.len());
-        if !self.has_room_beside(&ids, tokens) {
-            return false;
-        }
-        if let Some(mut next) = self.paused.pop_front() {
-            next.sequence = self.take(&ids, next.request.conversation);
-            self.active.push(next);
-        }
-        true
-    }
-
-    /// Takes a sequence with tokens of `ids` that are in memory, but not the last one: that is evaluated for its logits.
-    fn take(&mut self, ids: &[u32], conversation: u64) -> Sequence {
-        let active = self.active.iter_mut().map(|it| &mut it.sequence);
-        let mut sequence = self.session.take(ids, conversation, active);
-        sequence.truncate(ids.len() - 1);
-        sequence
-    }
-
-    /// Tokens that a request is expected to have in the end.
-    fn expected(&self, request: &ModelRequest) -> usize {
-        let most = request.params.max_tokens.unwrap_or(usize::MAX);
-        (request.prompt.ids.len() + most.min(EXPECTED_TOKENS)).min(self.context)
-    }
-
-    /// Returns true if memory has room for a sequence that begins with `ids` and gets `tokens`, beside what the active
-    /// requests are expected to need. Other parked sequences are freed for it.
-    fn has_room_beside(&mut self, ids: &[u32], tokens: usize) -> bool {
-        if self.active.is_empty() {
-            return true;
-        }
-        let active = self.active.iter();
-        let growth = active.map(|it| {
-            let expected = self.expected(&it.request);
-            expected.saturating_sub(it.sequence.tokens.len())
-        });
-        let growth: usize = growth.sum();
-        let active = self.active.iter().map(|it| it.sequence.common(ids));
-        let cached = active.max().max(self.session.common(ids)).unwrap_or(0);
-        self.has_room(growth + tokens.saturating_sub(cached), ids)
-    }
-
-    /// Returns true if memory has room for this number of tokens, for which parked sequences are freed, except for the one
-    /// that has a beginning in common with `ids`.
-    fn has_room(&mut self, tokens: usize, ids: &[u32]) -> bool {
-        // A device refuses what it has no room for.
-        self.session.block().is_none()
-            || (self.has_room)(tokens)
-            || self.session.free_parked(ids) && (self.has_room)(tokens)
-    }
-
-    /// Pauses the newest request if memory has no room for the next tokens of all.
-    fn pause_for_memory(&mut self) {
-        let lengths = self.active.iter().map(|it| it.sequence.tokens.len());
-        let segments = lengths.filter(|len| *len > 0 && len.is_multiple_of(KvCache::SEGMENT));
-        let tokens = segments.count() * KvCache::SEGMENT;
-        if self.active.len() > 1 && tokens > 0 && !self.has_room(tokens, &[]) {
-            self.pause("memory is short");
-        }
-    }
-
-    /// Pauses the newest request, as for memory.
-    #[cfg(test)]
-    pub fn pause_newest(&mut self) {
-        if self.active.len() > 1 {
-            self.pause("a test");
-        }
-    }
-
-    /// Pauses the newest request.
-    fn pause(&mut self, reason: &str) {
-        tracing::debug!(reason, "a request waits for the memory of others");
-        if let Some(mut newest) = self.active.pop() {
-            newest.read_again();
-            self.paused.push_front(newest);
-            self.may_resume = false;
         }
     }
 

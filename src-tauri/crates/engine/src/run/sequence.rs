@@ -148,8 +148,8 @@ impl SequenceSlot<'_> {
     }
 }
 
-/// Largest number of tokens that is not worth parking: these are evaluated again.
-const NEGLIGIBLE: usize = 64;
+/// Largest number of tokens that is not worth keeping or waiting for: these are evaluated again.
+pub(crate) const NEGLIGIBLE: usize = 64;
 
 /// Sequences in memory that no request uses, in LRU order: the most recently used last. The last one may end with a draft,
 /// and its cache may be in the memory of a device.

@@ -119,7 +119,19 @@ impl PromptEncoder {
     /// Returns the number of tokens of a text.
     #[must_use]
     pub fn count(&self, text: &str) -> usize {
-        self.format.tokenizer.encode(text, false).len()
+        self.encode(text).len()
+    }
+
+    /// Encodes a text, in which no control tokens are recognised.
+    #[must_use]
+    pub fn encode(&self, text: &str) -> Vec<u32> {
+        self.format.tokenizer.encode(text, false)
+    }
+
+    /// Returns the bytes of a token; empty for an id outside of the vocabulary.
+    #[must_use]
+    pub fn bytes(&self, id: u32) -> &[u8] {
+        self.format.tokenizer.piece(id)
     }
 
     /// Returns a unit's tokens, encoded unless they are cached; `None` if cancelled.

@@ -133,7 +133,7 @@ struct Reported {
 impl Reported {
     fn add(&mut self, event: Event<'_>) {
         match event {
-            Event::Prefill { .. } => {}
+            Event::Prefill { .. } | Event::Logprobs { .. } => {}
             Event::Call { name, arguments } => {
                 self.calls.push((name.to_owned(), arguments.to_owned()));
             }

@@ -405,3 +405,49 @@ fn the_figures_of_an_answer_are_those_of_its_passes() {
         );
     }
 }
+
+#[test]
+fn each_token_has_its_log_probability_before_it() {
+    let tokenizer = tokenizer();
+    let prompt = Prompt::of_ids(tokenizer.encode("abc abc abc", true));
+    let vocab = tokenizer.vocabulary_size();
+    let logits = move |tokens: &[u32]| {
+        let mut logits = vec![0.0; vocab];
+        logits[tokens.len() % 7 + 100] = 20.0;
+        logits[300] = 19.0;
+        logits
+    };
+    let params = GenerateParams {
+        max_tokens: Some(5),
+        logprobs: Some(2),
+        lookup: true,
+        sampling: Sampling {
+            temperature: 0.0,
+            ..Sampling::default()
+        },
+        ..GenerateParams::default()
+    };
+    let mut scheduler = scheduler(Scripted::new(logits, |_| {}));
+    let (mut ids, mut reported) = (Vec::new(), Vec::new());
+    let on_event = &mut |event: Event<'_>| match event {
+        Event::Token { id, .. } => ids.push(id),
+        Event::Logprobs { id, logprob, top } => {
+            assert_eq!(top[0], (id, logprob));
+            assert_eq!(top[1].0, 300);
+            // e⁻¹ is the weight of the second one.
+            assert!((logprob.exp() - 0.731).abs() < 1e-3, "{logprob}");
+            reported.push(id);
+        }
+        _ => {}
+    };
+    let finished = generate(
+        &mut scheduler,
+        &prompt,
+        &params,
+        &Signals::default(),
+        on_event,
+    );
+    assert_eq!(finished.expect("an answer").stats.tokens, 5);
+    assert_eq!(ids, reported);
+    assert_eq!(ids.len(), 5);
+}

@@ -47,8 +47,7 @@ impl ActiveRequest {
         sequence: Sequence,
         speculates: bool,
     ) -> ActiveRequest {
-        // The host masks the logits.
-        let is_constrained = answer.rules().is_some();
+        let on_host = speculates || answer.needs_logits();
         ActiveRequest {
             request,
             answer,
@@ -56,7 +55,7 @@ impl ActiveRequest {
             sequence,
             is_kept: true,
             speculator: Speculator::new(speculates),
-            on_device: (speculates || is_constrained).then_some(false),
+            on_device: on_host.then_some(false),
             state: RequestState::Restoring,
         }
     }

@@ -136,7 +136,7 @@ impl ScheduledRun {
                     written.ids.push(id);
                     written.steps.push(number);
                 }
-                Event::Call { .. } => {}
+                Event::Call { .. } | Event::Logprobs { .. } => {}
             }
         });
         for (of, result) in ended {

@@ -27,23 +27,67 @@ fn titled() -> (ScheduledRun, ModelRequest) {
 }
 
 #[test]
-fn an_answer_comes_before_requests_of_programs_that_wait() {
-    let prompts = prompts();
-    let mut run = ScheduledRun::new(session(), 4096);
-    for (at, prompt) in prompts.iter().enumerate() {
-        run.submit(ModelRequest {
-            priority: Priority::Api,
-            ..request(prompt, &params(1, 0.0, 5 + at))
-        });
-    }
+fn an_answer_takes_the_place_of_a_request_of_a_program_which_goes_on_later() {
+    let prompt = |at: u32| Prompt::of_ids((0..100).map(|i| (i * 7 + at * 31) % 500).collect());
+    let of_program = |at: u32| ModelRequest {
+        priority: Priority::Api,
+        ..request(&prompt(at), &params(1, 0.0, 100))
+    };
+    let mut session = session();
+    session.set_spare_memory(Box::new(|_, _| 1 << 30));
+    let mut run = ScheduledRun::new(session, 4096);
+    let programs: Vec<usize> = (0..10).map(|at| run.submit(of_program(at))).collect();
+    let active = |run: &ScheduledRun| -> Vec<usize> {
+        let active = run.scheduler.active.iter();
+        active.map(|it| it.request.id.0 as usize).collect()
+    };
     run.step();
-    let answer = run.submit(request(&prompts[0], &params(1, 0.0, 5)));
+    while active(&run).iter().any(|at| run.written[*at].ids.len() < 3) {
+        run.step();
+    }
+    let mut before = active(&run);
+    assert_eq!(before.len(), 8);
+    let answer = run.submit(request(&prompt(11), &params(1, 0.0, 5)));
+    run.step();
+    let newest = before.pop().expect("one of eight");
+    assert_eq!(active(&run), [&before[..], &[answer]].concat());
+    let kept = run.sequences();
+    let its_prompt = prompt(newest as u32).ids;
+    assert!(kept.iter().any(|it| it.starts_with(&its_prompt)));
+    run.finish();
+    let last = |at: usize| run.written[at].steps.last().copied();
+    assert!(last(answer) < last(newest));
+    for at in programs {
+        assert!(matches!(run.written[at].reason, Some(Ok(_))), "{at}");
+        assert!(!run.written[at].ids.is_empty());
+    }
+}
+
+#[test]
+fn an_answer_without_room_takes_the_memory_of_a_program() {
+    let room = Arc::new(AtomicUsize::new(1000));
+    let mut run = ScheduledRun::new(session(), 4096);
+    let free = Arc::clone(&room);
+    run.scheduler.set_memory_check(Box::new(move |tokens| {
+        tokens <= free.load(Ordering::Relaxed)
+    }));
+    let prompt = Prompt::of_ids(vec![2; 6]);
+    let program = run.submit(ModelRequest {
+        priority: Priority::Api,
+        ..request(&prompt, &params(1, 0.0, 40))
+    });
+    while run.written[program].ids.len() < 3 {
+        run.step();
+    }
+    room.store(0, Ordering::Relaxed);
+    let answer = run.submit(request(&Prompt::of_ids(vec![3; 6]), &params(1, 0.0, 5)));
     run.step();
     let active = run.scheduler.active.iter().map(|it| it.request.id.0);
-    assert_eq!(active.collect::<Vec<_>>(), (0..8).collect::<Vec<_>>());
+    assert_eq!(active.collect::<Vec<_>>(), [answer as u64]);
+    room.store(1000, Ordering::Relaxed);
     run.finish();
-    let first = |at: usize| run.written[at].steps[0];
-    assert!(first(answer) < first(8) && first(8) < first(9));
+    // Its tokens are read again, and rounded as those of a prompt.
+    assert_eq!(run.written[program].ids.len(), 40);
 }
 
 #[test]

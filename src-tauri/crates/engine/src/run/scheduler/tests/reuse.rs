@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::run::kv_blocks::in_memory::BLOCK;
+use crate::run::sequence::NEGLIGIBLE;
 
 /// A prompt of arbitrary tokens.
 fn arbitrary(seed: u32, count: u32) -> Prompt {
@@ -105,4 +106,19 @@ fn the_common_beginning_of_two_prompts_is_read_once() {
     assert_eq!(shares.ids, expected.ids);
     let undisturbed = run_alone(request(&first, &params(1, 0.0, 60)));
     assert_eq!(run.written[writes].ids, undisturbed.ids);
+}
+
+#[test]
+fn a_beginning_that_two_requests_share_is_read_once() {
+    let shared = arbitrary(3, 500);
+    let with = |end: &[u32]| Prompt::of_ids([&shared.ids[..], end].concat());
+    let mut run = ScheduledRun::new(session(), 4096);
+    let first = run.submit(request(&with(&[1, 2, 3]), &params(1, 0.0, 20)));
+    let second = run.submit(request(&with(&[4, 5]), &params(1, 0.0, 20)));
+    let other = run.submit(request(&arbitrary(4, 20), &params(1, 0.0, 20)));
+    run.finish();
+    assert_eq!(run.written[first].stats.cached_tokens, 0);
+    // The last few are not worth the wait.
+    assert!(run.written[second].stats.cached_tokens >= 500 - NEGLIGIBLE);
+    assert_eq!(run.written[other].ids.len(), 20);
 }
