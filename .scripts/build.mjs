@@ -6,7 +6,7 @@ import { fail, must, packageCommand } from "./programs.mjs";
 import { root } from "./root.mjs";
 import {
   builtApp,
-  builtDownloader,
+  builtCompanions,
   packedBeside,
   targetFolder,
   tellOfFirstBuild,
@@ -20,11 +20,15 @@ tellOfFirstBuild(app);
 const tauri = (...args) => must(...packageCommand("@tauri-apps/cli/tauri.js", ...args));
 tauri("build", "--no-bundle");
 const release = join(targetFolder(), "release");
-const downloader = builtDownloader("release");
-if (!existsSync(downloader)) fail(`${downloader} was not built`);
+const companions = builtCompanions("release");
+for (const companion of companions) if (!existsSync(companion)) fail(`${companion} was not built`);
 const folder = join(release, "package");
-const config = { bundle: { externalBin: [packedBeside(downloader, folder)] } };
+const packed = companions.map((companion) => packedBeside(companion, folder));
+const config = { bundle: { externalBin: packed } };
 if (process.platform === "linux")
-  Object.assign(config.bundle, (await packageConfig([app, downloader], folder, homepage)).bundle);
+  Object.assign(
+    config.bundle,
+    (await packageConfig([app, ...companions], folder, homepage)).bundle,
+  );
 tauri("bundle", "--config", JSON.stringify(config), ...process.argv.slice(2));
 console.log(`packages: ${join(release, "bundle")}`);

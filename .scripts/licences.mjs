@@ -8,10 +8,10 @@ import { manifest, root } from "./root.mjs";
 /** Files in a package that are its licence or a notice to be distributed with it. */
 const LEGAL = /^(licen[cs]e|copying|copyright|notice|unlicense|ofl)/i;
 
-/** Crates in the app and its downloader on this system, with their licence texts. */
+/** Crates in the app and its companions on this system, with their licence texts. */
 export function crates() {
   const of = ["--manifest-path", manifest, "--locked"];
-  const programs = ["--package", "goldcrest", "--package", "fetch"];
+  const programs = ["--package", "goldcrest", "--package", "fetch", "--package", "serve"];
   const tree = ["tree", ...of, ...programs, "--prefix", "none", "--format", "{p}"];
   // Excludes build and test dependencies, and macros, which generate code but are not included.
   const names = namesIn(run("cargo", [...tree, "--edges", "normal,no-proc-macro"]));

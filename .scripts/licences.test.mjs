@@ -69,7 +69,7 @@ test("every crate in the app has a licence text, and the strict ones theirs", ()
     found.filter((it) => it.texts.length === 0),
     [],
   );
-  for (const name of ["option-ext", "brotli", "wgpu", "rusqlite", "tokenizers", "ureq"])
+  for (const name of ["option-ext", "brotli", "wgpu", "rusqlite", "tokenizers", "ureq", "axum"])
     assert.ok(
       found.some((it) => it.name === name),
       name,

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, parse } from "node:path";
 import { test } from "node:test";
 import { gunzipSync } from "node:zlib";
 import {
@@ -14,7 +14,7 @@ import {
 } from "./linux-packages.mjs";
 import { which } from "./programs.mjs";
 import { root } from "./root.mjs";
-import { packedBeside } from "./rust.mjs";
+import { builtCompanions, packedBeside } from "./rust.mjs";
 
 const bundle = join(root, "src-tauri", "bundle");
 const lacks = (program) => (which(program) ? false : `there is no ${program}`);
@@ -130,25 +130,28 @@ for name in goldcrest.bash goldcrest.fish _goldcrest; do : > "$2/completions/$na
   assert.equal(page.toString(), "page of goldcrest-ask\n");
 });
 
-test("both programs are built and packed, and the app finds the other one beside itself", () => {
-  const manifest = readFileSync(join(root, "src-tauri", "Cargo.toml"), "utf8");
-  assert.match(manifest, /^default-members = \["\.", "crates\/fetch"\]$/m);
-  const fetch = readFileSync(join(root, "src-tauri", "crates", "fetch", "Cargo.toml"), "utf8");
-  const [, name] = /\[\[bin\]\]\nname = "(.+)"/.exec(fetch);
-  const child = readFileSync(
-    join(root, "src-tauri", "crates", "download", "src", "child.rs"),
-    "utf8",
-  );
-  assert(child.includes(`format!("${name}{}"`), "the name that the app looks for");
-  const build = readFileSync(join(root, ".scripts", "build.mjs"), "utf8");
-  assert.match(build, /externalBin: \[packedBeside\(downloader, folder\)\]/);
+test("all programs are built and packed, and the app finds the others beside itself", () => {
+  const text = (...path) => readFileSync(join(root, ...path), "utf8");
+  const crate = (...path) => text("src-tauri", "crates", ...path);
+  const manifest = text("src-tauri", "Cargo.toml");
+  assert.match(manifest, /^default-members = \["\.", "crates\/fetch", "crates\/serve"\]$/m);
+  const starts = {
+    fetch: crate("download", "src", "child.rs"),
+    serve: crate("api", "src", "server.rs"),
+  };
+  const built = builtCompanions("release").map((path) => parse(path).name);
+  for (const [at, [program, start]] of Object.entries(starts).entries()) {
+    const [, name] = /\[\[bin\]\]\nname = "(.+)"/.exec(crate(program, "Cargo.toml"));
+    assert(start.includes(`companion::path("${name}"`), "the name that the app looks for");
+    assert.equal(built[at], name);
+  }
   // Matches tauri's bundler, including the extension on Windows.
   for (const ending of ["", ".exe"]) {
     const folder = mkdtempSync(join(tmpdir(), "goldcrest-packed-"));
-    const built = join(folder, name + ending);
-    writeFileSync(built, "program");
+    const program = join(folder, `program${ending}`);
+    writeFileSync(program, "program");
     const target = "x86_64-unknown-linux-gnu";
-    const listed = packedBeside(built, join(folder, "package"), target);
+    const listed = packedBeside(program, join(folder, "package"), target);
     assert.equal(readFileSync(`${listed}-${target}${ending}`, "utf8"), "program");
   }
 });

@@ -61,9 +61,11 @@ export function targetFolder() {
 /** Path of the app as cargo builds it under a profile. */
 export const builtApp = (profile) => join(targetFolder(), profile, executable("goldcrest"));
 
-/** Path of the app's downloader, which must be in the same folder. */
-export const builtDownloader = (profile) =>
-  join(targetFolder(), profile, executable("goldcrest-fetch"));
+/** Paths of the app's downloader and its local API, which must be in the same folder. */
+export const builtCompanions = (profile) =>
+  ["goldcrest-fetch", "goldcrest-serve"].map((name) =>
+    join(targetFolder(), profile, executable(name)),
+  );
 
 /**
  * Copies a program for tauri to pack with the app, and returns its name for the configuration.
@@ -77,7 +79,7 @@ export function packedBeside(program, folder, target = hostTarget()) {
 }
 
 /**
- * Release build of the app and its downloader, the `default-members`. The variable is the one that
+ * Release build of the app and its companions, the `default-members`. The variable is the one that
  * Tauri's CLI sets for packages, so that nothing is built twice.
  */
 export const releaseBuild = {

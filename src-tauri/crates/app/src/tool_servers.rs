@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use ::tools::{ChatHit, ChatSearch};
-use chat::{Chat, Failure, Settings};
+use chat::{AppRow, Chat, Failure, Settings};
 use mcp::{Secret, ServerConfig, ServerOptions, ServerState, Servers};
 use serde::Serialize;
 
@@ -105,7 +105,7 @@ impl ToolServers {
         }
         let value = serde_json::to_value(&configs);
         let value = value.map_err(|error| Failure::other(error.to_string()))?;
-        self.0.chat.save_servers(value)?;
+        self.0.chat.save_row(AppRow::Servers, value)?;
         let settings = self.0.chat.snapshot()?.settings;
         self.with(|servers| servers.set(configs, options(&settings)));
         self.list()
@@ -149,7 +149,7 @@ impl ToolServers {
 }
 
 fn stored(chat: &Chat) -> Result<Vec<ServerConfig>, Failure> {
-    let Some(value) = chat.servers()? else {
+    let Some(value) = chat.row(AppRow::Servers)? else {
         return Ok(Vec::new());
     };
     // The error itself may quote a secret.

@@ -224,6 +224,12 @@ mod tests {
         fn message(&self, _: &PromptFrame, _: &Turn) -> Arc<EncodedMessage> {
             Arc::default()
         }
+        fn encode(&self, _: &str) -> Vec<u32> {
+            Vec::new()
+        }
+        fn bytes(&self, _: u32) -> Vec<u8> {
+            Vec::new()
+        }
         fn count(&self, _: &str) -> usize {
             0
         }

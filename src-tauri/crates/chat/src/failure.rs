@@ -89,6 +89,10 @@ pub enum FailureCode {
     Crashed,
     /// The message does not fit the model's context.
     TooLong,
+    /// No model is open.
+    NoModel,
+    /// The model cannot answer in the required form.
+    BadForm,
     /// The answer fills the context, so that it cannot be continued.
     AnswerFull,
     /// The disk is full.

@@ -14,6 +14,8 @@ use store::{
 use tools::Registry;
 
 use crate::actor::{self, AtEnd, ChatActor, Request, TakenBack};
+use crate::api::{ApiJob, ApiListener, ApiRequest, ServedModel};
+use crate::app_row::AppRow;
 use crate::clock::{Clock, SystemClock};
 use crate::context::ContextUsage;
 use crate::context_counter::NextMessage;
@@ -32,9 +34,6 @@ const STOPS_WITHIN: Duration = Duration::from_secs(10);
 const STOP_PAUSE: Duration = Duration::from_millis(10);
 /// Polling interval while waiting until the store can be left.
 const FREE_PAUSE: Duration = Duration::from_millis(100);
-
-/// Row of the tool servers.
-const SERVERS: &str = "app.servers";
 
 /// Maximum chats that a search lists.
 const FOUND_CHATS: u32 = 300;
@@ -128,20 +127,34 @@ impl Chat {
 
     /// Tells the window that the tools have changed. Does not wait.
     pub fn tools_changed(&self) {
+        self.post(ChatActor::tools_changed);
+    }
+
+    fn post(&self, verb: impl FnOnce(&mut ChatActor) + Send + 'static) {
         // An error means that the actor has ended.
-        let _ = self
-            .mailbox
-            .send(Request::Verb(Box::new(ChatActor::tools_changed)));
+        let _ = self.mailbox.send(Request::Verb(Box::new(verb)));
     }
 
-    /// Returns the stored tool servers, as the app wrote them.
-    pub fn servers(&self) -> Result<Option<Value>, Failure> {
-        self.ask(|actor| Ok(actor.stores.disk.settings().get(SERVERS)?))
+    /// Answers another program. Does not wait: `listener` receives the progress and the end.
+    pub fn answer_program(&self, request: ApiRequest, listener: ApiListener) {
+        let job = ApiJob::new(request, listener);
+        // If the actor has ended, the job is dropped, which ends it.
+        self.post(|actor| actor.answer_program(job));
     }
 
-    /// Stores the tool servers.
-    pub fn save_servers(&self, servers: Value) -> Result<(), Failure> {
-        self.ask(move |actor| Ok(actor.stores.disk.settings().set(SERVERS, &servers)?))
+    /// Returns the model that answers other programs; `None` if there is none.
+    pub fn served_model(&self) -> Result<Option<ServedModel>, Failure> {
+        self.ask(|actor| Ok(actor.served_model()))
+    }
+
+    /// Returns a stored row of the app's own.
+    pub fn row(&self, row: AppRow) -> Result<Option<Value>, Failure> {
+        self.ask(move |actor| Ok(actor.stores.disk.settings().get(row.key())?))
+    }
+
+    /// Stores a row of the app's own.
+    pub fn save_row(&self, row: AppRow, value: Value) -> Result<(), Failure> {
+        self.ask(move |actor| Ok(actor.stores.disk.settings().set(row.key(), &value)?))
     }
 
     /// Applies the user's decision about a call that waits.

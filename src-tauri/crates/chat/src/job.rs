@@ -9,6 +9,7 @@ use inference::{Opening, Signals, StopReason, TokenKind};
 use store::{ChatId, MessageId};
 use tools::{ToolError, ToolOutput};
 
+use crate::api::ApiJob;
 use crate::failure::Failure;
 use crate::fit::{Truncation, TurnRequest};
 use crate::model_host::{ModelChoice, ModelInfo, ModelOptions, PromptCounter};
@@ -42,6 +43,8 @@ pub(crate) enum Job {
         request: TurnRequest,
         signals: Signals,
     },
+    /// Answers another program.
+    Api(ApiJob),
     /// Closes the model. Nothing is reported: later jobs wait in the queue.
     Close,
     /// Prefills an unsent message in idle time. A later one replaces it.
@@ -136,6 +139,8 @@ pub(crate) enum Report {
         /// The model in its present state.
         open: Option<Box<ModelInfo>>,
     },
+    /// A request of another program has ended.
+    ApiEnded,
     /// Answer to [`Job::Title`].
     Titled {
         chat: ChatId,

@@ -16,6 +16,8 @@
 mod actor;
 mod answer_buffer;
 mod answers;
+mod api;
+mod app_row;
 mod bin;
 mod branches;
 mod calling;
@@ -58,6 +60,8 @@ mod upkeep;
 mod view;
 
 pub use actor::AtEnd;
+pub use api::{ApiEvent, ApiListener, ApiPrompt, ApiRequest, ServedModel};
+pub use app_row::AppRow;
 pub use clock::{Clock, SystemClock, now};
 pub use context::ContextUsage;
 pub use failure::{Failure, FailureCode, nothing_imported};

@@ -96,6 +96,12 @@ pub trait PromptCounter: Send + Sync {
     /// Encodes a message as it stands in a prompt of this frame.
     fn message(&self, frame: &PromptFrame, turn: &Turn) -> Arc<EncodedMessage>;
 
+    /// Encodes a text, in which no control tokens are recognised.
+    fn encode(&self, text: &str) -> Vec<u32>;
+
+    /// Returns the bytes of a token; empty for an unknown one.
+    fn bytes(&self, id: u32) -> Vec<u8>;
+
     /// Counts the tokens of a text.
     fn count(&self, text: &str) -> usize;
 

@@ -15,6 +15,7 @@ use inference::{
 };
 use store::ChatId;
 
+use crate::api::{API, ApiJob, ApiOutput};
 use crate::failure::{Failure, FailureCode};
 use crate::fit::{self, Limits, Truncation, TurnRequest};
 use crate::job::{AnswerRun, GeneratedAnswer, Job, Report};
@@ -59,6 +60,7 @@ enum RequestOutput {
     /// A draft, which has no output.
     ReadAhead,
     Title(String),
+    Api(ApiOutput),
 }
 
 impl<'a> ModelThread<'a> {
@@ -152,6 +154,7 @@ impl<'a> ModelThread<'a> {
                     }
                 }
             }
+            Job::Api(job) => self.answer_program(job),
             Job::ReadAhead { chat, request } => {
                 self.drop_ahead();
                 self.ahead = Some((chat, request));
@@ -211,6 +214,32 @@ impl<'a> ModelThread<'a> {
             rate: self.rate.restarted(),
         };
         self.submit(chat, prompt, &request.params, signals, output)
+    }
+
+    /// Submits the request of another program.
+    fn answer_program(&mut self, job: ApiJob) {
+        let (request, output) = job.into_parts();
+        let host = &mut self.host;
+        let prepared = without_panic(|| {
+            let Some(info) = host.info().map(named) else {
+                return Err(Failure::new(FailureCode::NoModel, "No model is open."));
+            };
+            let prompt = request.prompt(host.as_mut(), &info)?;
+            Ok((prompt, request.params(&info)))
+        });
+        let submitted = match prepared {
+            Ok((prompt, params)) => {
+                let signals = request.signals.clone();
+                self.submit(API, prompt, &params, signals, RequestOutput::Api(output))
+            }
+            Err(failed) => {
+                output.end(Err(failed.0.clone()));
+                Err(failed)
+            }
+        };
+        if let Err((failure, true)) = submitted {
+            self.fail(&failure);
+        }
     }
 
     /// Submits the prefill of a draft, up to the point where the answer's prompt would continue.
@@ -297,7 +326,16 @@ impl<'a> ModelThread<'a> {
             signals: signals.clone(),
         };
         let host = &mut self.host;
-        without_panic(|| host.submit(request))?;
+        if let Err(failed) = without_panic(|| host.submit(request)) {
+            if let RequestOutput::Api(output) = output {
+                output.end(Err(failed.0.clone()));
+            }
+            return Err(failed);
+        }
+        let mut output = output;
+        if let (RequestOutput::Api(output), Some(info)) = (&mut output, self.host.info()) {
+            output.begin(info);
+        }
         let submitted = SubmittedRequest {
             chat,
             signals,
@@ -340,6 +378,10 @@ impl<'a> ModelThread<'a> {
                 });
                 self.report_end(run, result, false);
             }
+            (RequestOutput::Api(output), result) => {
+                output.end(result);
+                (self.report)(Report::ApiEnded);
+            }
             (RequestOutput::Title(title), Ok(finished))
                 if finished.reason != StopReason::Cancelled =>
             {
@@ -367,8 +409,12 @@ impl<'a> ModelThread<'a> {
     /// the actor begins before it knows of the panic are withdrawn then.
     fn fail(&mut self, failure: &Failure) {
         for (_, request) in std::mem::take(&mut self.requests) {
-            if let RequestOutput::Answer { run, .. } = request.output {
-                self.report_end(run, Err(failure.clone()), true);
+            match request.output {
+                RequestOutput::Answer { run, .. } => {
+                    self.report_end(run, Err(failure.clone()), true);
+                }
+                RequestOutput::Api(output) => output.end(Err(failure.clone())),
+                RequestOutput::ReadAhead | RequestOutput::Title(_) => {}
             }
         }
         (self.report)(Report::Panicked);
@@ -389,6 +435,11 @@ impl<'a> ModelThread<'a> {
     fn end(&mut self) {
         self.ahead = None;
         self.titles.clear();
+        for request in self.requests.values_mut() {
+            if let RequestOutput::Api(output) = &mut request.output {
+                output.withdraw();
+            }
+        }
         self.cancel(|_| true);
         let deadline = Instant::now() + END_WITHIN;
         let never = AtomicBool::new(false);
@@ -469,9 +520,12 @@ impl SubmittedRequest {
                     ..
                 },
             ) => title.push_str(piece),
+            (RequestOutput::Api(output), event) => output.generated(event),
             // It begins again after an answer.
             (RequestOutput::Title(title), Event::Prefill { .. }) => title.clear(),
-            (RequestOutput::Title(_) | RequestOutput::ReadAhead, _) => {}
+            // Only programs want them.
+            (RequestOutput::Answer { .. }, Event::Logprobs { .. })
+            | (RequestOutput::Title(_) | RequestOutput::ReadAhead, _) => {}
         }
     }
 }
@@ -482,6 +536,7 @@ impl RequestOutput {
             RequestOutput::Answer { .. } => Priority::Answer,
             RequestOutput::ReadAhead => Priority::ReadAhead,
             RequestOutput::Title(_) => Priority::Title,
+            RequestOutput::Api(_) => Priority::Api,
         }
     }
 }

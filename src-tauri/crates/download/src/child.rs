@@ -7,29 +7,20 @@ use std::process::{self, ChildStdin, Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
+use system::companion;
+
 use crate::event::DownloadEvent;
 use crate::request::{DownloadRequest, PAUSE};
 
 /// Length limit of a line of the child; a longer one is not an event.
 const LONGEST_LINE: u64 = 1 << 16;
 
-/// Returns the path of `goldcrest-fetch` beside the running program, never one from the PATH.
+/// Returns the path of `goldcrest-fetch` beside the running program.
 ///
 /// # Errors
-/// Fails if the running program does not know its own path, or no such file is beside it.
+/// Fails if there is none.
 pub fn program() -> io::Result<PathBuf> {
-    let name = format!("goldcrest-fetch{}", std::env::consts::EXE_SUFFIX);
-    // The program may have been started by a link elsewhere.
-    let program = std::env::current_exe()?.canonicalize()?;
-    let program = program.with_file_name(name);
-    if program.is_file() {
-        return Ok(program);
-    }
-    let missing = format!(
-        "{} is missing. It downloads models and is a part of Goldcrest: install Goldcrest again",
-        program.display()
-    );
-    Err(io::Error::new(io::ErrorKind::NotFound, missing))
+    companion::path("goldcrest-fetch", "downloads models")
 }
 
 /// A running download. Dropping it pauses it; what was written stays for a resume.
@@ -78,25 +69,13 @@ impl Download {
     }
 }
 
-/// Runs in a process group of its own: Ctrl+C in the terminal is for the parent, which then pauses the child.
 fn command(program: &OsStr) -> Command {
     let mut command = Command::new(program);
     command
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::null());
-    #[cfg(unix)]
-    {
-        use std::os::unix::process::CommandExt;
-        command.process_group(0);
-    }
-    #[cfg(windows)]
-    {
-        use std::os::windows::process::CommandExt;
-        const NEW_PROCESS_GROUP: u32 = 0x0000_0200;
-        const NO_WINDOW: u32 = 0x0800_0000;
-        command.creation_flags(NEW_PROCESS_GROUP | NO_WINDOW);
-    }
+    companion::apart_from_terminal(&mut command);
     command
 }
 

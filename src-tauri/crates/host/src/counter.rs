@@ -52,6 +52,14 @@ impl PromptCounter for EngineCounter {
         self.encoder.message(frame, turn)
     }
 
+    fn encode(&self, text: &str) -> Vec<u32> {
+        self.encoder.encode(text)
+    }
+
+    fn bytes(&self, id: u32) -> Vec<u8> {
+        self.encoder.bytes(id).to_vec()
+    }
+
     fn count(&self, text: &str) -> usize {
         self.encoder.count(text)
     }

@@ -276,7 +276,7 @@ pub fn close(chat: &Chat, markers: &CrashMarkers) {
 }
 
 fn no_model() -> Failure {
-    Failure::new(FailureCode::Other, "No model is open.")
+    Failure::new(FailureCode::NoModel, "No model is open.")
 }
 
 fn file_of(choice: &ModelChoice) -> Result<PathBuf, Failure> {
@@ -294,6 +294,7 @@ fn generation(error: &GenerateError) -> Failure {
     tracing::warn!(%error, "generation failed");
     let code = match error {
         GenerateError::TooLong { .. } => FailureCode::TooLong,
+        GenerateError::Schema(_) | GenerateError::Form(_) => FailureCode::BadForm,
         _ => FailureCode::Other,
     };
     Failure::new(code, error.to_string())

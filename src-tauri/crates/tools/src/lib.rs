@@ -10,8 +10,6 @@ mod built_in;
 mod calculator;
 mod call;
 mod clock;
-#[cfg(target_os = "linux")]
-mod confine;
 mod date_time;
 mod fingerprint;
 mod goldcrest_help;

@@ -33,7 +33,7 @@ pub fn serve() -> io::Result<()> {
         let _zone = TimeZone::system();
         // A kernel without seccomp is no reason to compute nothing.
         #[cfg(target_os = "linux")]
-        let _ = crate::confine::confine();
+        let _ = system::confine::confine(&[]);
         let mut out = BufWriter::new(io::stdout());
         out.write_all(&[READY])?;
         out.flush()?;

@@ -2,6 +2,7 @@
 //! folder, and emits events.
 
 mod answering;
+mod api;
 mod calling;
 mod chats;
 mod copying;
@@ -31,6 +32,7 @@ pub use self::state::AtEnd;
 pub(crate) use self::state::{ChatActor, Request};
 pub(crate) use self::undo::TakenBack;
 use crate::answers::AnswerQueue;
+use crate::api::API;
 use crate::clock::Clock;
 use crate::context_counter::ContextCounter;
 use crate::copies::Copies;
@@ -77,6 +79,8 @@ pub(crate) fn start(
         model: ModelSlot::default(),
         answers: AnswerQueue::new(timing.retry_after),
         context: ContextCounter::new(counting),
+        api: Vec::new(),
+        api_running: Arc::default(),
         tools: Arc::default(),
         timing,
         upkeep: Upkeep::new(timing),
@@ -194,6 +198,7 @@ impl ChatActor {
                 self.ended(run, result, panicked);
             }
             Report::Titled { chat, title } => self.titled(chat, &title),
+            Report::ApiEnded => self.model.touch(),
             Report::Panicked => self.reopen_model(),
         }
     }
@@ -237,7 +242,7 @@ impl ChatActor {
         match self.stores.ids_of_all() {
             Ok(mut chats) => {
                 chats.retain(|chat| !changed.contains(chat));
-                chats.push(NEW_CHAT);
+                chats.extend([NEW_CHAT, API]);
                 self.jobs.submit(Job::RetainChats(chats));
             }
             Err(error) => tracing::warn!(%error, "KV caches of purged chats were not erased"),
@@ -285,6 +290,7 @@ impl ChatActor {
         }
         if !self.model.changes() {
             self.begin_answers();
+            self.begin_for_programs();
             return;
         }
         self.answers.withdraw();

@@ -87,7 +87,7 @@ impl ChatActor {
         let minutes = self
             .settings
             .unload_minutes
-            .filter(|_| self.answers.is_empty());
+            .filter(|_| self.answers.is_empty() && !self.answers_programs());
         self.model.unload_due(self.timing.minute * minutes?)
     }
 

@@ -7,6 +7,7 @@ use store::Store;
 use tools::Registry;
 
 use crate::answers::AnswerQueue;
+use crate::api::ApiJob;
 use crate::bin;
 use crate::clock::Clock;
 use crate::context_counter::ContextCounter;
@@ -49,6 +50,10 @@ pub(crate) struct ChatActor {
     pub model: ModelSlot,
     pub answers: AnswerQueue,
     pub(super) context: ContextCounter,
+    /// Requests of other programs, until a model is open.
+    pub(super) api: Vec<ApiJob>,
+    /// Shared by the requests of other programs that have not ended.
+    pub(super) api_running: Arc<()>,
     pub(crate) tools: Arc<Registry>,
     pub(super) timing: Timing,
     pub(super) upkeep: Upkeep,

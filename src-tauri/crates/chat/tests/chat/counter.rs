@@ -68,6 +68,14 @@ impl PromptCounter for CounterLog {
         })
     }
 
+    fn encode(&self, text: &str) -> Vec<u32> {
+        ids(text).collect()
+    }
+
+    fn bytes(&self, id: u32) -> Vec<u8> {
+        id.to_string().into_bytes()
+    }
+
     fn count(&self, text: &str) -> usize {
         ids(text).count()
     }

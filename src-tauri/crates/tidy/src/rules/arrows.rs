@@ -8,9 +8,11 @@ const ARROWS: &[(&str, &[&str])] = &[
             "app", "chat", "devices", "guide", "host", "mcp", "models", "store", "system",
         ],
     ),
+    ("src-tauri/crates/api/", &["system"]),
     (
         "src-tauri/crates/app/",
         &[
+            "api",
             "bench",
             "chat",
             "chat_files",
@@ -60,7 +62,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         "src-tauri/crates/engine/",
         &["figures", "gpu", "inference", "kernels"],
     ),
-    ("src-tauri/crates/download/", &[]),
+    ("src-tauri/crates/download/", &["system"]),
     ("src-tauri/crates/fetch/", &["download"]),
     ("src-tauri/crates/figures/", &[]),
     ("src-tauri/crates/gpu/", &["kernels"]),
@@ -79,6 +81,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     ("src-tauri/crates/quantize/", &["engine", "kernels"]),
     ("src-tauri/crates/reference/", &[]),
+    ("src-tauri/crates/serve/", &["api", "system"]),
     ("src-tauri/crates/store/", &["inference", "system"]),
     ("src-tauri/crates/system/", &[]),
     ("src-tauri/crates/testing/", &["gpu"]),
@@ -116,23 +119,36 @@ const EXCLUSIVE_USERS: [(&str, &[&str]); 9] = [
     ("wgpu", &["src-tauri/crates/gpu/"]),
     ("minijinja*", &["src-tauri/crates/engine/"]),
     ("rmcp", &["src-tauri/crates/mcp/"]),
-    // The shell's commands, and the MCP SDK, which has no other interface.
-    ("tokio", &["src-tauri/", "src-tauri/crates/mcp/"]),
+    // The shell's commands, and the MCP SDK and hyper, which have no other interface.
+    (
+        "tokio",
+        &[
+            "src-tauri/",
+            "src-tauri/crates/mcp/",
+            "src-tauri/crates/serve/",
+        ],
+    ),
 ];
 
-/// Package of the only program that opens network sockets. No package depends on it: `arrows` checks that.
-const DOWNLOADER: &str = "src-tauri/crates/fetch/";
+/// Packages of the programs that open network sockets, and the crates by which they do so. No package depends on them:
+/// `arrows` checks that.
+const ON_THE_NETWORK: [(&str, &[&str]); 2] = [
+    ("src-tauri/crates/fetch/", &["rustls", "ureq"]),
+    ("src-tauri/crates/serve/", &["axum", "hyper"]),
+];
 
-/// Crates by which it does so.
-const ITS_NETWORK: [&str; 2] = ["rustls", "ureq"];
-
-/// Types of sockets, and the only place that may name them: the server against which the downloader is tested.
+/// Types of sockets, and the only places that may name them: the server against which the downloader is tested, and the
+/// local API with its tests.
 const SOCKETS: [&str; 4] = ["TcpListener", "TcpStream", "UdpSocket", "socket2"];
-const TEST_SERVER: &str = "src-tauri/crates/fetch/tests/fetch/server.rs";
+const WITH_SOCKETS: [&str; 2] = [
+    "src-tauri/crates/fetch/tests/fetch/server.rs",
+    "src-tauri/crates/serve/",
+];
 
 /// Crates that open network connections, and plugins that give the page access to one.
-const NETWORK: [&str; 14] = [
+const NETWORK: [&str; 15] = [
     "attohttpc",
+    "axum",
     "curl",
     "hyper",
     "isahc",
@@ -193,12 +209,13 @@ pub fn arrows(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// Checks that no dependency reaches a network and no code names a socket, except for the downloader's.
+/// Checks that no dependency reaches a network and no code names a socket, except for the programs that do.
 pub fn no_network_code(tree: &Tree) -> Vec<Finding> {
     let opens_sockets = |it: &Dependency<'_>| {
-        let is_downloader = folder_of(it.package) == DOWNLOADER;
-        NETWORK.contains(&it.name.as_str())
-            && !(is_downloader && ITS_NETWORK.contains(&it.name.as_str()))
+        let (folder, name) = (folder_of(it.package), it.name.as_str());
+        let mut programs = ON_THE_NETWORK.iter();
+        NETWORK.contains(&name)
+            && !programs.any(|(of, crates)| *of == folder && crates.contains(&name))
     };
     let mut findings: Vec<Finding> = dependencies(tree)
         .filter(opens_sockets)
@@ -210,7 +227,8 @@ pub fn no_network_code(tree: &Tree) -> Vec<Finding> {
             )
         })
         .collect();
-    for file in tree.rust().filter(|file| file.path != TEST_SERVER) {
+    let has_sockets = |file: &&File| WITH_SOCKETS.iter().any(|it| file.path.starts_with(it));
+    for file in tree.rust().filter(|file| !has_sockets(file)) {
         for (index, line) in code_only(&file.text).lines().enumerate() {
             let names = line.split(|c: char| !c.is_alphanumeric() && c != '_');
             let named = names.filter(|name| SOCKETS.contains(name));
@@ -365,7 +383,7 @@ mod tests {
             [Finding::at(CHAT, 1, "ureq opens sockets")]
         );
         let code = "// TcpStream\nuse std::net::{IpAddr, TcpStream};";
-        let tree = Tree::sample(&[("src-tauri/src/main.rs", code), (TEST_SERVER, code)]);
+        let tree = Tree::sample(&[("src-tauri/src/main.rs", code), (WITH_SOCKETS[0], code)]);
         assert_eq!(
             no_network_code(&tree),
             [Finding::at(

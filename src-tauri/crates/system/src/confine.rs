@@ -1,4 +1,4 @@
-//! Confinement of a thread by the kernel, on Linux: a second wall. Neither fend nor monty opens anything by itself.
+//! Confinement of a thread by the kernel, on Linux.
 
 use std::collections::BTreeMap;
 
@@ -25,12 +25,19 @@ const DENIED: &[i64] = &[
     libc::SYS_vfork,
 ];
 
-/// Confines this thread, and those that it starts, for good.
+/// System calls that make a socket receive connections.
+pub const LISTENING: &[i64] = &[libc::SYS_bind, libc::SYS_listen];
+
+/// Confines this thread, and those that it starts, for good. `also`: further system calls that fail.
 ///
 /// # Errors
 /// Fails if the kernel has no seccomp, or none for this architecture.
-pub fn confine() -> Result<(), Error> {
-    let rules: BTreeMap<i64, Vec<_>> = DENIED.iter().map(|call| (*call, Vec::new())).collect();
+pub fn confine(also: &[i64]) -> Result<(), Error> {
+    let rules: BTreeMap<i64, Vec<_>> = DENIED
+        .iter()
+        .chain(also)
+        .map(|call| (*call, Vec::new()))
+        .collect();
     let denied = SeccompAction::Errno(libc::EPERM.unsigned_abs());
     let architecture = std::env::consts::ARCH.try_into()?;
     let filter = SeccompFilter::new(rules, SeccompAction::Allow, denied, architecture)?;
@@ -56,7 +63,7 @@ mod tests {
             let program = Command::new("/bin/true").status().map(drop);
             [file, socket, program].map(|opened| opened.map_err(|error| error.kind()))
         };
-        let confined = thread::spawn(move || confine().map(|()| opens()).ok());
+        let confined = thread::spawn(move || confine(LISTENING).map(|()| opens()).ok());
         let confined = confined.join().expect("no panic");
         assert_eq!(confined, Some([Err(ErrorKind::PermissionDenied); 3]));
         assert_eq!(opens(), [Ok(()); 3]);

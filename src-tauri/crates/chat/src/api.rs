@@ -1,0 +1,181 @@
+//! Requests of other programs to the open model. No chat has them, and nothing of them is stored.
+
+use std::sync::Arc;
+
+use inference::{Constraint, Conversation, Event, Finished, GenerateParams, Prompt, Signals};
+use store::ChatId;
+
+use crate::failure::{Failure, FailureCode};
+use crate::model_host::{ModelHost, ModelInfo, PromptCounter};
+use crate::settings::SamplingSettings;
+
+/// Label of their sequences in memory. Like that of a temporary chat, it is never written to the disk.
+pub(crate) const API: ChatId = ChatId(i64::MAX);
+
+/// A request of another program.
+#[derive(Debug)]
+pub struct ApiRequest {
+    /// The text that is continued.
+    pub prompt: ApiPrompt,
+    /// Overrides of the model's sampling parameters.
+    pub sampling: SamplingSettings,
+    /// Maximum tokens of the answer; `None`: until the context is full.
+    pub max_tokens: Option<usize>,
+    /// Maximum tokens of thinking; `None`: left to the model.
+    pub thinking_budget: Option<usize>,
+    /// Form of the answer.
+    pub constraint: Option<Constraint>,
+    /// Number of the likeliest tokens that are reported with the log-probability of each token; `None` reports nothing.
+    pub logprobs: Option<usize>,
+    /// Flags that are polled.
+    pub signals: Signals,
+}
+
+impl ApiRequest {
+    fn thinks(&self, info: &ModelInfo) -> bool {
+        match &self.prompt {
+            ApiPrompt::Conversation(conversation) => conversation.thinking && info.can_think,
+            ApiPrompt::Text(_) => false,
+        }
+    }
+
+    /// Renders the prompt.
+    pub(crate) fn prompt(
+        &self,
+        host: &mut dyn ModelHost,
+        info: &ModelInfo,
+    ) -> Result<Prompt, Failure> {
+        match &self.prompt {
+            ApiPrompt::Conversation(conversation) => {
+                let conversation = Conversation {
+                    thinking: self.thinks(info),
+                    ..conversation.clone()
+                };
+                host.prompt(&conversation, &self.signals.cancel)
+            }
+            ApiPrompt::Text(text) => {
+                let counter = host.counter();
+                let counter = counter
+                    .ok_or_else(|| Failure::other("This model takes conversations only."))?;
+                Ok(Prompt::of_ids(counter.encode(text)))
+            }
+        }
+    }
+
+    /// Returns the parameters of the answer.
+    pub(crate) fn params(&self, info: &ModelInfo) -> GenerateParams {
+        GenerateParams {
+            sampling: self.sampling.over(info.sampling.of(self.thinks(info))),
+            max_tokens: self.max_tokens,
+            thinking_budget: self.thinking_budget,
+            goes_on: false,
+            lookup: true,
+            stops_repetition: false,
+            logprobs: self.logprobs,
+            constraint: self.constraint.clone(),
+        }
+    }
+}
+
+/// The text that an answer continues.
+#[derive(Debug)]
+pub enum ApiPrompt {
+    /// A conversation. Thinking is left out if the model cannot think.
+    Conversation(Conversation),
+    /// Plain text, without a template.
+    Text(String),
+}
+
+/// Progress of a request.
+pub enum ApiEvent<'a> {
+    /// This model has taken it.
+    Begun(&'a ModelInfo),
+    /// An event of the generation.
+    Generated(Event<'a>),
+    /// The end, after which nothing comes.
+    Ended(Result<Finished, Failure>),
+}
+
+/// Receiver of the progress, on the model thread: it must be quick.
+pub type ApiListener = Box<dyn FnMut(ApiEvent<'_>) + Send>;
+
+/// The model for other programs.
+#[derive(Clone)]
+pub struct ServedModel {
+    /// Its name. It may be unloaded, or still be opened.
+    pub name: String,
+    /// The open model.
+    pub info: Option<ModelInfo>,
+    /// Tokenizer of the open model.
+    pub counter: Option<Arc<dyn PromptCounter>>,
+}
+
+/// A request that waits or runs. Reports its end even if it is dropped.
+pub(crate) struct ApiJob {
+    request: ApiRequest,
+    output: ApiOutput,
+}
+
+/// The listener of a request.
+pub(crate) struct ApiOutput {
+    /// `None` after the end.
+    listener: Option<ApiListener>,
+    /// Shared by all requests that the actor has taken and that have not ended.
+    running: Option<Arc<()>>,
+}
+
+impl ApiJob {
+    pub fn new(request: ApiRequest, listener: ApiListener) -> ApiJob {
+        ApiJob {
+            request,
+            output: ApiOutput {
+                listener: Some(listener),
+                running: None,
+            },
+        }
+    }
+
+    /// Counts the request as running until it ends.
+    pub fn counted(mut self, running: &Arc<()>) -> ApiJob {
+        self.output.running = Some(Arc::clone(running));
+        self
+    }
+
+    pub fn into_parts(self) -> (ApiRequest, ApiOutput) {
+        (self.request, self.output)
+    }
+}
+
+impl ApiOutput {
+    pub fn begin(&mut self, info: &ModelInfo) {
+        self.report(ApiEvent::Begun(info));
+    }
+
+    pub fn generated(&mut self, event: Event<'_>) {
+        self.report(ApiEvent::Generated(event));
+    }
+
+    pub fn end(mut self, result: Result<Finished, Failure>) {
+        self.report(ApiEvent::Ended(result));
+        self.listener = None;
+    }
+
+    /// Ends the request because the model goes.
+    pub fn withdraw(&mut self) {
+        let failure = Failure::new(FailureCode::NoModel, "The model was closed or changed.");
+        self.report(ApiEvent::Ended(Err(failure)));
+        self.listener = None;
+    }
+
+    fn report(&mut self, event: ApiEvent<'_>) {
+        if let Some(listener) = &mut self.listener {
+            listener(event);
+        }
+    }
+}
+
+impl Drop for ApiOutput {
+    fn drop(&mut self) {
+        self.withdraw();
+    }
+}

@@ -1,0 +1,129 @@
+//! `goldcrest-serve`: the local API. The only program of Goldcrest that listens on a socket.
+//!
+//! It holds no model: it reads requests of clients, in OpenAI's form, and passes them on to the app by its pipes (see
+//! [`api`]). It listens on this computer's own addresses alone, and once it does, the kernel lets it open nothing more.
+
+#![expect(
+    clippy::disallowed_types,
+    reason = "it listens for programs on this computer"
+)]
+
+mod access;
+mod chat;
+mod completions;
+mod connections;
+mod error;
+mod fields;
+mod guard;
+mod link;
+mod logprobs;
+mod messages;
+mod metrics;
+mod queue;
+mod reply;
+mod requests;
+mod responses;
+mod routes;
+mod sampling;
+mod state;
+mod streaming;
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
+use std::process::ExitCode;
+
+use api::{ApiConfig, FromServer};
+
+use crate::access::Access;
+use crate::link::AppLink;
+
+/// Bytes of the first line, at most.
+const LONGEST_CONFIG: u64 = 1 << 20;
+
+fn main() -> ExitCode {
+    let mut stdin = BufReader::new(io::stdin());
+    match begin(&mut stdin) {
+        Ok((config, listeners)) => run(config, listeners, stdin),
+        Err(message) => {
+            say(&FromServer::Failed { message });
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn begin(stdin: &mut impl BufRead) -> Result<(ApiConfig, Vec<TcpListener>), String> {
+    let mut line = String::new();
+    let read = stdin.take(LONGEST_CONFIG).read_line(&mut line);
+    read.map_err(|error| error.to_string())?;
+    let config: ApiConfig = serde_json::from_str(&line).map_err(|_| {
+        "goldcrest-serve is started by Goldcrest: use `goldcrest serve`.".to_owned()
+    })?;
+    let listeners = listen(config.port)?;
+    Ok((config, listeners))
+}
+
+/// Listens on this computer's own addresses, at the same port. A computer may have no IPv6.
+fn listen(port: u16) -> Result<Vec<TcpListener>, String> {
+    let bind = |address: SocketAddr| {
+        let listener = TcpListener::bind(address)?;
+        listener.set_nonblocking(true)?;
+        Ok(listener)
+    };
+    let failed = |port: u16, error: io::Error| match error.kind() {
+        io::ErrorKind::AddrInUse => {
+            format!("Port {port} is used by another program. Choose another port.")
+        }
+        io::ErrorKind::PermissionDenied => {
+            format!(
+                "This system does not let Goldcrest listen on port {port}. Choose a port above 1023."
+            )
+        }
+        _ => format!("Port {port} cannot be listened on: {error}."),
+    };
+    let first = bind((Ipv4Addr::LOCALHOST, port).into()).map_err(|error| failed(port, error))?;
+    let address = first.local_addr().map_err(|error| failed(port, error))?;
+    match bind((Ipv6Addr::LOCALHOST, address.port()).into()) {
+        Ok(second) => Ok(vec![first, second]),
+        Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
+            Err(failed(address.port(), error))
+        }
+        Err(_) => Ok(vec![first]),
+    }
+}
+
+fn run(
+    config: ApiConfig,
+    listeners: Vec<TcpListener>,
+    stdin: impl BufRead + Send + 'static,
+) -> ExitCode {
+    let port = listeners.first().and_then(|it| it.local_addr().ok());
+    let port = port.map_or(config.port, |address| address.port());
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    let Ok(runtime) = runtime else {
+        let message = "The local API could not start.".to_owned();
+        say(&FromServer::Failed { message });
+        return ExitCode::FAILURE;
+    };
+    // The runtime has opened what it needs. A kernel without seccomp is no reason not to serve.
+    #[cfg(target_os = "linux")]
+    let _ = system::confine::confine(system::confine::LISTENING);
+    runtime.block_on(async {
+        let access = Access::new(config);
+        let changed = access.clone();
+        let link = AppLink::new(stdin, move |config| changed.replace(config));
+        link.send(&FromServer::Listening { port });
+        connections::serve(listeners, routes::of(link, access)).await;
+    });
+    ExitCode::SUCCESS
+}
+
+/// Writes a line before there is a [`AppLink`].
+fn say(line: &FromServer) {
+    let Ok(line) = serde_json::to_string(line) else {
+        return;
+    };
+    // An error means that the app has ended.
+    let _ = writeln!(io::stdout(), "{line}");
+}
