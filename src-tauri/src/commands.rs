@@ -4,6 +4,7 @@
 //! on the window's.
 
 mod data;
+mod local_api;
 mod tool_servers;
 
 use std::sync::Arc;
@@ -34,6 +35,7 @@ use crate::preset_files::{self, ImportedPresets};
 use crate::reply::{Reply, ask, ask_models, blocking};
 
 use data::*;
+use local_api::*;
 use tool_servers::*;
 
 /// Hands every command to Tauri.

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use app::data_lock::{self, DataLock};
 use app::folders::Folders;
+use app::local_api::LocalApi;
 use app::model_check::ModelChecker;
 use app::models::{ModelPlaces, Models, ModelsInbox};
 use app::startup::{self, OpenStore, StartError, Startup};
@@ -67,6 +68,9 @@ pub fn leave<R: Runtime>(app: &AppHandle<R>) {
     if let (Some(chat), Some(markers)) = (app.try_state::<Chat>(), app.try_state::<CrashMarkers>())
     {
         host::close(&chat, &markers);
+    }
+    if let Some(api) = app.try_state::<LocalApi>() {
+        api.end();
     }
     if let Some(servers) = app.try_state::<ToolServers>() {
         servers.end();
@@ -154,6 +158,11 @@ pub fn opener<R: Runtime>(
         let servers = ToolServers::start(&chat, on_change)
             .map_err(|failure| startup::cause(&folders, failure))?;
         app.manage(servers);
+        let events = Events::clone(&app.state::<Events>());
+        let on_change = move |state| events.send(ShellEvent::ApiChanged { state });
+        let api = LocalApi::start(&chat, on_change)
+            .map_err(|failure| startup::cause(&folders, failure))?;
+        app.manage(api);
         app.manage(models);
         app.manage(chat.clone());
         window::arrange(&app, &chat);

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
 use app::folders::Folders;
+use app::local_api::LocalApi;
 use app::model_check::ModelChecker;
 use app::startup::{StartError, Startup};
 use app::tool_servers::ToolServers;
@@ -204,6 +205,7 @@ impl Window {
         app.manage(events);
         app.manage(GivenFile::default());
         app.manage(ToolServers::start(&chat, || {}).expect("the tools start"));
+        app.manage(LocalApi::start(&chat, |_| {}).expect("it starts"));
         app.manage(chat);
         app.manage(models);
         app.manage(ModelChecker::default());

@@ -52,6 +52,11 @@ export const commands = {
 	stopServer: (name: string) => __TAURI_INVOKE<null>("stop_server", { name }),
 	/**  Lets the user choose a folder for a tool server; none if the dialog was closed. */
 	pickServerFolder: () => __TAURI_INVOKE<string | null>("pick_server_folder"),
+	apiState: () => __TAURI_INVOKE<ApiState>("api_state"),
+	/**  Changes the settings of the local API. At the first switching on a key is made. */
+	setApi: (on: boolean, port: number, origins: string[]) => __TAURI_INVOKE<ApiChange>("set_api", { on, port, origins }),
+	/**  Replaces the key of the local API. */
+	replaceApiKey: () => __TAURI_INVOKE<ApiChange>("replace_api_key"),
 	renameChat: (id: ChatId, title: string) => __TAURI_INVOKE<ChatSummary>("rename_chat", { id, title }),
 	/**  Pins or unpins chats. Returns the label for undo, like the other commands that return a text. */
 	pinChats: (ids: ChatId[], pinned: boolean) => __TAURI_INVOKE<string>("pin_chats", { ids, pinned }),
@@ -238,6 +243,47 @@ export type AnswerStats = {
 	/**  The device's name. */
 	device: string,
 } & Stats;
+
+/**  A change of the local API. */
+export type ApiChange = {
+	/**  The state after it. */
+	state: ApiState,
+	/**  The key, if one was made. It is not stored, and so shown this once. */
+	newKey: string | null,
+};
+
+/**  The local API, for display. */
+export type ApiState = {
+	/**  True if it is switched on. */
+	on: boolean,
+	/**  Port to listen on. */
+	port: number,
+	/**  Origins of web pages that may ask. */
+	origins: string[],
+	/**  True once there is a key. */
+	hasKey: boolean,
+	/**  State of its program. */
+	status: ApiStatus,
+};
+
+/**  States of the program. */
+export type ApiStatus = 
+/**  It does not run. */
+{ kind: "off" } | 
+/**  It is being started. */
+{ kind: "starting" } | 
+/**  It listens. */
+{ kind: "listening"; 
+/**  Address for clients. */
+baseUrl: string; 
+/**  Answers that are being written. */
+running: number; 
+/**  Requests that wait for a place. */
+waiting: number } | 
+/**  It does not listen. */
+{ kind: "failed"; 
+/**  Sentence for the user. */
+message: string };
 
 /**  Comparison of a file with the manifest. */
 export type Authenticity = 
@@ -690,6 +736,10 @@ export type FailureCode =
 "crashed" | 
 /**  The message does not fit the model's context. */
 "too-long" | 
+/**  No model is open. */
+"no-model" | 
+/**  The model cannot answer in the required form. */
+"bad-form" | 
 /**  The answer fills the context, so that it cannot be continued. */
 "answer-full" | 
 /**  The disk is full. */
@@ -1142,6 +1192,8 @@ export type ProcessRole =
 "app" | 
 /**  The program that downloads, which is started only when the user requests a download. */
 "download" | 
+/**  The local API, which listens for programs on this computer. */
+"api" | 
 /**  The renderer of the window. */
 "web-view" | 
 /**  Another process that was started by the app, or by one of these. */
@@ -1445,6 +1497,8 @@ opens: boolean } |
 { type: "transfer"; transfer: ChatTransfer } | 
 /**  A tool server has changed. */
 { type: "serversChanged" } | 
+/**  The local API has changed. */
+{ type: "apiChanged"; state: ApiState } | 
 /**  A file is dragged over the window. */
 { type: "dragging"; over: boolean };
 

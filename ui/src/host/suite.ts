@@ -389,6 +389,23 @@ export const hostCases: HostCase[] = [
     },
   },
   {
+    name: "the local API is off at first, and refuses ports and addresses that cannot be used",
+    async run({ host }) {
+      const state = {
+        on: false,
+        port: 8484,
+        origins: [],
+        hasKey: false,
+        status: { kind: "off" },
+      };
+      const isSame = async (): Promise<void> => equal(await host.apiState(), state, "its state");
+      await isSame();
+      for (const port of [0, 1023, 65_536]) await refused(host.setApi(false, port, []));
+      await refused(host.setApi(false, 8484, ["example"]));
+      await isSame();
+    },
+  },
+  {
     name: "what is not there is not found",
     async run({ host }) {
       const nowhere = 987_654_321;

@@ -409,6 +409,7 @@ export const groups: Record<SettingsPage, Group[]> = {
       ],
     },
   ],
+  "Local API": [],
   "Chats and data": [],
   Privacy: [],
   Keyboard: [],

@@ -25,11 +25,18 @@ test("a report says when, of which programs, and what each has open", () => {
       role: "download",
       network: ["TCP 10.0.0.2:5 to 1.2.3.4:443"],
     }),
+    process({
+      pid: 14,
+      name: "goldcrest-serve",
+      role: "api",
+      network: ["TCP, listens on 127.0.0.1:8484"],
+    }),
     process({ pid: 13, name: "other", role: "other", readable: false }),
   ];
   const text = reportText({ check: { type: "counted", processes }, at }, 0, "0.1.0");
   expect(text).toContain("Goldcrest 0.1.0\nNetwork connections, checked 2026-11-24T08:00:00.000Z");
   expect(text).toContain("Of the app: 0\ngoldcrest-fetch, the program that downloads");
+  expect(text).toContain("has 1 socket, for programs on this computer only.");
   expect(text).toContain("goldcrest, process 10 (the app)\n  Network: 0");
   expect(text).toContain("WebKitWebProcess, process 11 (draws the window)");
   expect(text).toContain("  To the kernel: 1\n  In no table, so not connected: 2");

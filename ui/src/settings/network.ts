@@ -1,4 +1,4 @@
-import type { CheckedNetwork } from "../state/privacy.svelte";
+import { type CheckedNetwork, outward } from "../state/privacy.svelte";
 import type { NetworkCheck, ProcessSockets } from "../state/types";
 
 type Counted = Extract<NetworkCheck, { type: "counted" }>;
@@ -12,6 +12,7 @@ const plural = (count: number, one: string): string => `${count} ${one}${count =
 export const ROLES: Record<ProcessSockets["role"], string> = {
   app: "the app",
   download: "the download that you started",
+  api: "the local API that you switched on",
   "web-view": "draws the window",
   other: "started by the app",
 };
@@ -22,6 +23,14 @@ export function downloadWords({ processes }: Counted): string | null {
   if (download.length === 0) return null;
   const count = download.reduce((sum, { network }) => sum + network.length, 0);
   return `goldcrest-fetch, the program that downloads the model you asked for, has ${count}. It ends with the download.`;
+}
+
+/** Sockets of the local API that only this computer reaches, or null. */
+function apiWords({ processes }: Counted): string | null {
+  const served = processes.filter(({ role }) => role === "api");
+  if (served.length === 0) return null;
+  const count = served.reduce((sum, each) => sum + each.network.length - outward(each).length, 0);
+  return `goldcrest-serve, the local API that you switched on, has ${plural(count, "socket")}, for programs on this computer only.`;
 }
 
 /** Time since a check. */
@@ -48,11 +57,11 @@ export function reportText(
     ...(process.readable ? socketLines(process) : ["  Its sockets could not be read."]),
   ]);
   const sum = connections === null ? "not known" : String(connections);
-  const download = downloadWords(check);
+  const others = [downloadWords(check), apiWords(check)];
   return [
     ...head,
     `Of the app: ${sum}`,
-    ...(download ? [download] : []),
+    ...others.filter((words) => words !== null),
     ...processes,
     "",
     HOW,

@@ -12,6 +12,30 @@ export const parts = {
     hint: "Programs on this computer that bring tools of their own, over the Model Context Protocol (MCP).",
     words: "mcp add sandbox network log start stop json",
   },
+  api: {
+    page: "Local API",
+    label: "Let other programs on this computer use Goldcrest",
+    hint: "They send requests as they would to OpenAI, with a key. Nothing that they ask is stored, and your chats in this window are answered first.",
+    words: "local api openai server http switch on off",
+  },
+  apiPort: {
+    page: "Local API",
+    label: "Port",
+    hint: "From 1024 to 65535. Change it if another program has this one.",
+    words: "address number in use",
+  },
+  apiKey: {
+    page: "Local API",
+    label: "Key",
+    hint: "Every program has to send it.",
+    words: "token password secret new replace",
+  },
+  apiOrigins: {
+    page: "Local API",
+    label: "Web pages that may use it",
+    hint: "One site per line, such as https://example.org or http://localhost:3000. They need the key, too. Without a line, no web page may.",
+    words: "origins cors browser sites",
+  },
   export: {
     page: "Chats and data",
     label: "Export",

@@ -1,6 +1,7 @@
 import { createContext } from "svelte";
 import type { Host, HostEvent, Message, Snapshot } from "../host/host";
 import { Announcer } from "./announcer.svelte";
+import { Api } from "./api.svelte";
 import { Backups } from "./backups.svelte";
 import { Chats } from "./chats.svelte";
 import { Composer } from "./composer.svelte";
@@ -69,6 +70,7 @@ export class App {
   readonly presets: Presets;
   readonly tools: Tools;
   readonly servers: Servers;
+  readonly api: Api;
   readonly privacy: Privacy;
   readonly composer: Composer;
   readonly context: Context;
@@ -114,6 +116,7 @@ export class App {
     );
     this.tools = new Tools(host, this.notices, this.model, this.preferences, this.presets);
     this.servers = new Servers(host, this.notices);
+    this.api = new Api(host, this.notices);
     this.privacy = new Privacy(host, this.notices);
     this.composer = new Composer(host, this.notices, this.thinking, this.layout);
     this.context = new Context(host, this.conversation, this.model);
@@ -170,6 +173,7 @@ export class App {
     const listed = this.models.refresh();
     void this.tools.refresh();
     void this.servers.refresh();
+    void this.api.refresh();
     const snapshot = await this.host.snapshot();
     const { version, dataFolder, dataFolderFixed, logFile } = snapshot;
     this.about = { version, dataFolder, dataFolderFixed, logFile };
@@ -255,6 +259,9 @@ export class App {
         break;
       case "serversChanged":
         void this.servers.refresh();
+        break;
+      case "apiChanged":
+        this.api.receive(event.state);
         break;
       case "stage":
       case "delta":

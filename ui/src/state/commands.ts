@@ -445,8 +445,13 @@ export const commands: readonly Command[] = [
     slash: "help",
     run: (app) => (app.dialogs.settingsPage = "Keyboard"),
   },
+  {
+    name: "Local API settings",
+    keywords: "preferences options openai server port key http programs editors",
+    run: (app) => (app.dialogs.settingsPage = "Local API"),
+  },
   ...settingsPages
-    .filter((page) => page !== "General" && page !== "Keyboard")
+    .filter((page) => !["General", "Keyboard", "Local API"].includes(page))
     .map((page): Command => ({
       name: `Settings: ${page}`,
       keywords: "preferences options",

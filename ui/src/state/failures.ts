@@ -20,6 +20,8 @@ export function remedy(code: FailureCode): Remedy | null {
     case "disk-full":
       return "make-room";
     case "store":
+    case "no-model":
+    case "bad-form":
     case "other":
       return null;
     default:

@@ -95,6 +95,16 @@ test("a command that opens a dialog is there though the palette is one", async (
   expect(app.models.shown).toBe(true);
 });
 
+test("the local API has one command, which its field's words find", async () => {
+  app.palette.open();
+  for (const query of ["local api", "openai server"]) {
+    await typed(query);
+    expect(app.palette.rows.map(words)).toEqual(["Local API settings"]);
+  }
+  app.palette.enter();
+  expect(app.dialogs.settingsPage).toBe("Local API");
+});
+
 test("chats and messages are grouped, and a hit leads to its message", async () => {
   app.palette.open();
   await typed("spruce");

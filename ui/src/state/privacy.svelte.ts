@@ -1,7 +1,14 @@
-import type { Host, NetworkCheck } from "../host/host";
+import type { Host, NetworkCheck, ProcessSockets } from "../host/host";
 import type { Notices } from "./notices.svelte";
 
 export type CheckedNetwork = { check: NetworkCheck; at: Date };
+
+/** Socket whose own end has an address that only this computer reaches. */
+const LOOPBACK = /^TCP(?:, listens on)? (?:127\.0\.0\.1|\[::1\]):/u;
+
+/** Network sockets that lead, or may lead, to other computers. */
+export const outward = ({ role, network }: ProcessSockets): string[] =>
+  role === "api" ? network.filter((socket) => !LOOPBACK.test(socket)) : network;
 
 /** Number of network connections at the last check. */
 export class Privacy {
@@ -13,12 +20,15 @@ export class Privacy {
     private readonly notices: Notices,
   ) {}
 
-  /** Connections of the app without those of downloads; null if not all could be counted. */
+  /**
+   * Connections of the app without those of downloads and of the local API on this computer; null
+   * if not all could be counted.
+   */
   readonly connections = $derived.by((): number | null => {
     if (this.last?.check.type !== "counted") return null;
     const own = this.last.check.processes.filter(({ role }) => role !== "download");
     if (own.some(({ readable }) => !readable)) return null;
-    return own.reduce((sum, { network }) => sum + network.length, 0);
+    return own.reduce((sum, process) => sum + outward(process).length, 0);
   });
 
   /** Counts the connections now. */

@@ -24,7 +24,7 @@ const process: ProcessSockets = {
   unconnected: 0,
 };
 
-test("the connections of the app are counted, without those of a download", async () => {
+test("the connections of the app are counted, without those of a download and of the local API", async () => {
   const fetch = { ...process, role: "download" as const, network: ["TCP"] };
   const web = { ...process, network: ["TCP", "UDP"] };
   const count = async (...processes: ProcessSockets[]): Promise<number | null> =>
@@ -32,5 +32,11 @@ test("the connections of the app are counted, without those of a download", asyn
   expect(await count(process, fetch)).toBe(0);
   expect(await count(process, web, fetch)).toBe(2);
   expect(await count(process, { ...process, readable: false })).toBeNull();
+  const served = ["TCP, listens on 127.0.0.1:8484", "TCP [::1]:8484 to [::1]:51234"];
+  const api = { ...process, role: "api" as const, network: served };
+  expect(await count(process, api)).toBe(0);
+  expect(await count(process, { ...api, role: "other" })).toBe(2);
+  const elsewhere = ["TCP, listens on 0.0.0.0:8484", "TCP 10.0.0.7:8484 to 10.0.0.9:51234"];
+  expect(await count(process, { ...api, network: [...served, ...elsewhere] })).toBe(2);
   expect((await of({ type: "notShown", system: "macos" })).connections).toBeNull();
 });

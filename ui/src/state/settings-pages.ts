@@ -3,6 +3,7 @@ export const settingsPages = [
   "Model",
   "Answers",
   "Tools",
+  "Local API",
   "Chats and data",
   "Privacy",
   "Keyboard",

@@ -3,6 +3,8 @@ export type {
   Agreement,
   AllowedTool,
   AnswerStats,
+  ApiState,
+  ApiStatus,
   CallView,
   ChatHits,
   ChatSummary,

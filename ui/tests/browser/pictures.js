@@ -46,6 +46,7 @@ const pictures = {
   settings: "settings",
   "settings-search": "settings-search",
   privacy: "settings-privacy",
+  "local-api": "settings-api",
 };
 
 /**

@@ -1,5 +1,6 @@
 // States of the window whose appearance matters.
 import { openChat, orderScreens } from "./order-screens.js";
+import { apiScreens } from "./api-screens.js";
 import { dataScreens } from "./data-screens.js";
 import { guideScreens } from "./guide-screens.js";
 import { toolScreens } from "./tool-screens.js";
@@ -260,6 +261,7 @@ export const screens = {
   },
   "model-missing": { scene: "missing-model" },
   ...orderScreens,
+  ...apiScreens,
   settings: { act: settings("General") },
   "settings-model": { act: settings("Model") },
   "settings-answers": { act: settings("Answers") },
@@ -450,6 +452,9 @@ for (const name of [
   "first-checking",
   "first-other",
   "settings-model-overridden",
+  "api-header",
+  "settings-api",
+  "settings-api-key",
   "download-failed",
   "download-waiting",
   "does-not-fit",
@@ -468,6 +473,7 @@ for (const name of [
   "settings-answers-own",
   "settings",
   "settings-privacy",
+  ...Object.keys(apiScreens),
   "settings-search",
   "preset",
   "preset-own",

@@ -7,6 +7,8 @@ const settingsPages = [
   "General",
   "Model",
   "Answers",
+  "Tools",
+  "Local API",
   "Chats and data",
   "Privacy",
   "Keyboard",

@@ -25,6 +25,7 @@ mod package_files;
 mod progress;
 mod quantize;
 mod render;
+mod serve;
 mod suggestion;
 mod text;
 mod tokenize;
@@ -45,7 +46,7 @@ use ::tools::serve;
 use args::{
     AskArgs, BenchArgs, ChatArgs, ChatsArgs, DevicesArgs, ExportArgs, FetchArgs, GpuCheckArgs,
     GuideArgs, ImportArgs, InspectArgs, LogitsArgs, ModelsArgs, PackageFilesArgs, QuantizeArgs,
-    ReferenceLogitsArgs, RenderArgs, TokenizeArgs, VerifyArgs, WindowArgs,
+    ReferenceLogitsArgs, RenderArgs, ServeArgs, TokenizeArgs, VerifyArgs, WindowArgs,
 };
 use mcp::McpArgs;
 use output::CliError;
@@ -123,6 +124,10 @@ pub enum Command {
     Ask(AskArgs),
     /// Chat in the terminal
     Chat(ChatArgs),
+    /// Serve the local API without a window, in OpenAI's form, for editors and scripts
+    ///
+    /// Prints the address and the key. Programs on this computer can use it until Ctrl+C.
+    Serve(ServeArgs),
     /// List the chats: id, last day, messages, title
     Chats(ChatsArgs),
     /// Write chats to a file
@@ -235,6 +240,7 @@ pub fn run(command: Command) -> ExitCode {
     let result = match command {
         Command::Ask(args) => ask::run(args),
         Command::Chat(args) => chat::run(&args),
+        Command::Serve(args) => serve::run(&args),
         Command::Chats(args) => chats::run(&args),
         Command::Export(args) => export::run(&args),
         Command::Import(args) => import::run(&args),

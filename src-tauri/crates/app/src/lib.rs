@@ -8,6 +8,7 @@ pub mod exporting;
 pub mod file_names;
 pub mod folders;
 pub mod importing;
+pub mod local_api;
 pub mod logging;
 pub mod lost_folder;
 pub mod model_check;

@@ -33,6 +33,8 @@ pub enum ProcessRole {
     App,
     /// The program that downloads, which is started only when the user requests a download.
     Download,
+    /// The local API, which listens for programs on this computer.
+    Api,
     /// The renderer of the window.
     WebView,
     /// Another process that was started by the app, or by one of these.
@@ -98,6 +100,8 @@ fn role(name: &str, is_root: bool) -> ProcessRole {
         ProcessRole::App
     } else if name == "goldcrest-fetch" {
         ProcessRole::Download
+    } else if name == "goldcrest-serve" {
+        ProcessRole::Api
     } else if name.starts_with("WebKit") {
         ProcessRole::WebView
     } else {

@@ -14,6 +14,7 @@ use serde::Serialize;
 use store::DatabaseCopy;
 
 use crate::folders;
+use crate::local_api::ApiState;
 use crate::model_check::ModelCheck;
 
 /// Reasons for which the app did not start. `InUse`: another Goldcrest has the data folder; `Held`: another program has
@@ -192,6 +193,8 @@ pub enum ShellEvent {
     Transfer { transfer: ChatTransfer },
     /// A tool server has changed.
     ServersChanged,
+    /// The local API has changed.
+    ApiChanged { state: ApiState },
     /// A file is dragged over the window.
     Dragging { over: bool },
 }

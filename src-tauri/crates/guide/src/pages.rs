@@ -30,6 +30,7 @@ pages![
     "models",
     "settings",
     "tools",
+    "local-api",
     "files",
     "command-line",
     "verify",

@@ -1,13 +1,13 @@
 import type { Export, DatabaseCopy, ChatTransfer, TransferState } from "../host";
+import { FakeApiHost } from "./api";
 import { copies, setAside } from "./library";
 import { refuse } from "./models";
-import { FakeToolHost } from "./tools";
 
 const noRoom = (): Promise<never> =>
   refuse("disk-full", "The disk is full: this could not be saved. Free some space and try again.");
 
 /** Data operations of the user, simulated only by their events. */
-export abstract class FakeDataHost extends FakeToolHost {
+export abstract class FakeDataHost extends FakeApiHost {
   /** Cancels every file dialog. */
   closesDialogs = false;
   #transfer: ChatTransfer["kind"] | null = null;

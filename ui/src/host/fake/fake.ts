@@ -1,4 +1,5 @@
 import type {
+  ApiState,
   ChatView,
   ContextUsage,
   Draft,
@@ -56,6 +57,7 @@ export type Script = {
   /** Fails to start with a plain error. */
   startFails?: boolean;
   servers?: ServerList;
+  api?: ApiState;
 };
 
 /**
@@ -97,9 +99,11 @@ export class FakeHost extends FakeOrderHost implements Host {
       opensLate: false,
       startFails: false,
       servers: this.servers,
+      api: this.api,
       ...script,
     };
     this.servers = this.#script.servers;
+    this.api = this.#script.api;
     this.settings = { ...defaultSettings, ...this.#script.settings };
     this.library = new Library(
       this.now(),

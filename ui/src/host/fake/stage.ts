@@ -1,4 +1,5 @@
 import { sanitise } from "../../text/sanitise";
+import { apiFailed, apiListening } from "./api";
 import { FakeHost, type Script } from "./fake";
 import {
   big,
@@ -39,6 +40,8 @@ const scenes: Record<string, Script> = {
     },
   },
   servers: { servers, settings: { tools: ["calculate", "search_chats"], allowedTools } },
+  api: { api: apiListening },
+  "api-failed": { api: apiFailed },
   ejected: { model: { status: { state: "ejected", model: unopened(big) }, error: null } },
   none: { filled: false, model: { status: { state: "none" }, error: null } },
   damaged: { problem: damaged },

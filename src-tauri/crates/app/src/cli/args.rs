@@ -171,6 +171,25 @@ pub struct ChatArgs {
 }
 
 #[derive(Debug, Args)]
+pub struct ServeArgs {
+    #[command(flatten)]
+    pub model: ModelArgs,
+    /// Port to listen on; 0 for any free one
+    #[arg(long, value_name = "PORT", default_value_t = crate::local_api::PORT)]
+    pub port: u16,
+    /// Key of the clients; safer in the variable, since other users see arguments [default: GOLDCREST_API_KEY, else a new
+    /// one]
+    #[arg(long, value_name = "KEY")]
+    pub key: Option<String>,
+    /// Web page that may use it, such as http://localhost:3000; can be repeated
+    #[arg(long = "origin", value_name = "ORIGIN")]
+    pub origins: Vec<String>,
+    /// Print address and key as one line of JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
 #[command(
     override_usage = "goldcrest export <--all|--chat <ID>[,<ID>...]> [--format <FORMAT>] [--without-thinking] <OUT>"
 )]

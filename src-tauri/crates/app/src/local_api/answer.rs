@@ -1,0 +1,200 @@
+//! An answer for a program, from the events of the model to the lines for `goldcrest-serve`.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use api::{
+    AnswerForm, ApiEnd, ApiRefusal, ApiText, ApiUsage, Generation, TextPart, ToServer, TokenLogprob,
+};
+use chat::{ApiEvent, Failure, FailureCode, PromptCounter};
+use engine::{Event, Finished, Signals, StopReason, TokenKind};
+
+use super::stop_texts::StopTexts;
+
+/// An answer as it grows.
+pub struct ApiAnswer {
+    signals: Signals,
+    stop: StopTexts,
+    /// True if one call ends the answer.
+    single: bool,
+    /// True for a conversation, in which blank lines before an answer are not part of it.
+    trims: bool,
+    /// Tokens of the model, for the bytes of tokens.
+    counter: Option<Arc<dyn PromptCounter>>,
+    /// Part of the last text.
+    last: Option<TextPart>,
+    calls: usize,
+    /// Log-probabilities of tokens that are not reported yet.
+    logprobs: VecDeque<TokenLogprob>,
+    /// Those of text that is held.
+    held: Vec<TokenLogprob>,
+    /// True once a stop text came, or the only call.
+    is_over: bool,
+}
+
+impl ApiAnswer {
+    pub fn new(
+        request: &Generation,
+        counter: Option<Arc<dyn PromptCounter>>,
+        signals: Signals,
+    ) -> ApiAnswer {
+        ApiAnswer {
+            signals,
+            stop: StopTexts::new(request.stop.clone()),
+            single: matches!(request.form, AnswerForm::Calls { single: true, .. }),
+            trims: matches!(request.prompt, api::GenerationPrompt::Conversation { .. }),
+            counter,
+            last: None,
+            calls: 0,
+            logprobs: VecDeque::new(),
+            held: Vec::new(),
+            is_over: false,
+        }
+    }
+
+    /// Passes the lines of an event on.
+    pub fn event(&mut self, id: u64, event: ApiEvent<'_>, send: &mut dyn FnMut(ToServer)) {
+        match event {
+            ApiEvent::Begun(info) => send(ToServer::Begun {
+                id,
+                model: info.name.clone(),
+            }),
+            ApiEvent::Generated(event) => self.generated(id, event, send),
+            ApiEvent::Ended(Ok(finished)) => self.ended(id, finished, send),
+            ApiEvent::Ended(Err(failure)) => send(refused(id, failure)),
+        }
+    }
+
+    fn generated(&mut self, id: u64, event: Event<'_>, send: &mut dyn FnMut(ToServer)) {
+        if self.is_over {
+            return;
+        }
+        match event {
+            Event::Prefill { .. } => {}
+            Event::Logprobs {
+                id: token,
+                logprob,
+                top,
+            } => {
+                let bytes = |token| {
+                    let counter = self.counter.as_ref();
+                    counter.map_or_else(Vec::new, |counter| counter.bytes(token))
+                };
+                self.logprobs.push_back(TokenLogprob {
+                    bytes: bytes(token),
+                    logprob,
+                    top: top.iter().map(|(token, it)| (bytes(*token), *it)).collect(),
+                });
+            }
+            Event::Call { name, arguments } => {
+                self.calls += 1;
+                send(ToServer::Call {
+                    id,
+                    name: name.to_owned(),
+                    arguments: arguments.to_owned(),
+                });
+                if self.single {
+                    self.finish();
+                }
+            }
+            Event::Token { piece, kind, .. } => {
+                let logprob = self.logprobs.pop_front();
+                match kind {
+                    TokenKind::Thinking => {
+                        let text = self.trimmed(TextPart::Thinking, piece).to_owned();
+                        self.send_text(id, TextPart::Thinking, text, Vec::new(), send);
+                    }
+                    TokenKind::Answer => {
+                        self.held.extend(logprob);
+                        let piece = self.trimmed(TextPart::Answer, piece).to_owned();
+                        let (text, ends) = self.stop.push(&piece);
+                        self.send_answer(id, text, send);
+                        if ends {
+                            self.finish();
+                        }
+                    }
+                    TokenKind::Call | TokenKind::Control => {}
+                }
+            }
+        }
+    }
+
+    /// Ends the answer before the model does.
+    fn finish(&mut self) {
+        self.is_over = true;
+        self.signals.cancel();
+    }
+
+    /// Returns a piece of text, without the blank lines with which a part begins.
+    fn trimmed<'a>(&self, part: TextPart, piece: &'a str) -> &'a str {
+        if self.trims && self.last != Some(part) {
+            piece.trim_start_matches('\n')
+        } else {
+            piece
+        }
+    }
+
+    fn send_answer(&mut self, id: u64, text: String, send: &mut dyn FnMut(ToServer)) {
+        if !text.is_empty() {
+            let logprobs = std::mem::take(&mut self.held);
+            self.send_text(id, TextPart::Answer, text, logprobs, send);
+        }
+    }
+
+    fn send_text(
+        &mut self,
+        id: u64,
+        part: TextPart,
+        text: String,
+        logprobs: Vec<TokenLogprob>,
+        send: &mut dyn FnMut(ToServer),
+    ) {
+        if text.is_empty() {
+            return;
+        }
+        self.last = Some(part);
+        let text = ApiText {
+            part,
+            text,
+            logprobs,
+        };
+        send(ToServer::Text { id, text });
+    }
+
+    fn ended(&mut self, id: u64, finished: Finished, send: &mut dyn FnMut(ToServer)) {
+        if !self.is_over {
+            let rest = self.stop.end();
+            self.send_answer(id, rest, send);
+        }
+        let reason = match finished.reason {
+            _ if self.calls > 0 => ApiEnd::Calls,
+            _ if self.is_over => ApiEnd::Stop,
+            StopReason::EndOfTurn | StopReason::Cancelled => ApiEnd::Stop,
+            StopReason::MaxTokens | StopReason::ContextFull | StopReason::Repetition => {
+                ApiEnd::Length
+            }
+        };
+        let stats = finished.stats;
+        let usage = ApiUsage {
+            prompt: stats.prompt_tokens,
+            cached: stats.cached_tokens,
+            answer: stats.tokens,
+            thinking: stats.thinking_tokens,
+        };
+        send(ToServer::Ended { id, reason, usage });
+    }
+}
+
+fn refused(id: u64, failure: Failure) -> ToServer {
+    let why = match failure.code {
+        FailureCode::TooLong => ApiRefusal::TooLong,
+        FailureCode::NoModel => ApiRefusal::NoModel,
+        FailureCode::BadForm => ApiRefusal::Unsupported,
+        _ => ApiRefusal::Failed,
+    };
+    ToServer::Refused {
+        id,
+        why,
+        message: failure.message,
+    }
+}

@@ -1,0 +1,202 @@
+//! Requests of programs, as the chat takes them.
+
+use std::sync::Arc;
+
+use api::{AnswerForm, ApiMessage, ApiSampling, ApiTool, Generation, GenerationPrompt};
+use chat::{ApiPrompt, ApiRequest, ModelInfo, SamplingSettings};
+use engine::{Constraint, Conversation, Role, Signals, ToolCall, ToolDefinition, Turn};
+
+/// Converts a request. Fails with a sentence if the model cannot answer it; `None` is a model that is not open yet.
+pub fn of(
+    request: Generation,
+    model: Option<&ModelInfo>,
+    signals: Signals,
+) -> Result<ApiRequest, String> {
+    let (prompt, tools) = match request.prompt {
+        GenerationPrompt::Text { text } => (ApiPrompt::Text(text), Arc::default()),
+        GenerationPrompt::Conversation {
+            messages,
+            tools,
+            thinking,
+        } => {
+            if !tools.is_empty() && model.is_some_and(|model| !model.can_call_tools) {
+                return Err("This model cannot call tools.".to_owned());
+            }
+            let tools = definitions(tools);
+            let conversation = conversation(messages, Arc::clone(&tools), thinking);
+            (ApiPrompt::Conversation(conversation), tools)
+        }
+    };
+    let ApiSampling {
+        temperature,
+        top_p,
+        top_k,
+        min_p,
+        seed,
+    } = request.sampling;
+    Ok(ApiRequest {
+        prompt,
+        sampling: SamplingSettings {
+            temperature,
+            top_p,
+            top_k,
+            min_p,
+            seed,
+            repeat_penalty: None,
+        },
+        max_tokens: request.max_tokens,
+        thinking_budget: request.thinking_budget,
+        constraint: constraint(request.form, &tools),
+        logprobs: request.logprobs,
+        signals,
+    })
+}
+
+fn definitions(tools: Vec<ApiTool>) -> Arc<[ToolDefinition]> {
+    let tools = tools.into_iter().map(|tool| ToolDefinition {
+        name: tool.name,
+        description: tool.description,
+        parameters: tool.parameters,
+        code: None,
+    });
+    tools.collect()
+}
+
+fn constraint(form: AnswerForm, tools: &Arc<[ToolDefinition]>) -> Option<Constraint> {
+    match form {
+        AnswerForm::Json { schema } => Some(Constraint::Json(Arc::new(schema))),
+        AnswerForm::Free => (!tools.is_empty()).then_some(Constraint::NoCalls),
+        AnswerForm::Calls { required, only, .. } => {
+            let tools = match only {
+                Some(only) => tools.iter().filter(|it| it.name == only).cloned().collect(),
+                None => Arc::clone(tools),
+            };
+            Some(Constraint::Calls { tools, required })
+        }
+    }
+}
+
+/// Flags in instructions that switch thinking off and on, for clients that have no field for it.
+const FLAGS: [(&str, bool); 2] = [("/no_think", false), ("/think", true)];
+
+/// Returns the conversation. The system messages at its beginning are its instructions. It thinks unless a field or a flag
+/// says otherwise.
+fn conversation(
+    messages: Vec<ApiMessage>,
+    tools: Arc<[ToolDefinition]>,
+    mut thinking: Option<bool>,
+) -> Conversation {
+    let mut instructions: Vec<String> = Vec::new();
+    let mut turns: Vec<Turn> = Vec::new();
+    for message in messages {
+        match message {
+            ApiMessage::System { mut text } if turns.is_empty() => {
+                for (flag, thinks) in FLAGS {
+                    if text.contains(flag) {
+                        thinking = thinking.or(Some(thinks));
+                        text = text.replace(flag, "").trim().to_owned();
+                    }
+                }
+                if !text.is_empty() {
+                    instructions.push(text);
+                }
+            }
+            ApiMessage::System { text } => turns.push(Turn::new(Role::System, text)),
+            ApiMessage::User { text } => turns.push(Turn::new(Role::User, text)),
+            ApiMessage::Tool { text } => turns.push(Turn::new(Role::Tool, text)),
+            ApiMessage::Assistant { text, calls } => {
+                let at = text.len();
+                let calls = calls.into_iter().map(|(name, arguments)| ToolCall {
+                    at,
+                    name,
+                    arguments,
+                });
+                turns.push(Turn {
+                    calls: calls.collect(),
+                    ..Turn::new(Role::Assistant, text)
+                });
+            }
+        }
+    }
+    Conversation {
+        messages: turns,
+        instructions: (!instructions.is_empty()).then(|| instructions.join("\n\n")),
+        tools,
+        thinking: thinking.unwrap_or(true),
+        today: chat::now().date(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_conversation_has_its_instructions_calls_and_results() {
+        let text = |text: &str| text.to_owned();
+        let made = conversation(
+            vec![
+                ApiMessage::System { text: text("a") },
+                ApiMessage::System { text: text("b") },
+                ApiMessage::User { text: text("c") },
+                ApiMessage::Assistant {
+                    text: text("dd"),
+                    calls: vec![(text("add"), text("{}"))],
+                },
+                ApiMessage::Tool { text: text("3") },
+                ApiMessage::System { text: text("e") },
+            ],
+            Arc::default(),
+            Some(false),
+        );
+        assert_eq!(made.instructions.as_deref(), Some("a\n\nb"));
+        let roles: Vec<Role> = made.messages.iter().map(|it| it.role).collect();
+        assert_eq!(
+            roles,
+            [Role::User, Role::Assistant, Role::Tool, Role::System]
+        );
+        assert_eq!(made.messages[1].calls[0].at, 2);
+    }
+
+    #[test]
+    fn a_flag_in_the_instructions_switches_thinking() {
+        let of = |text: &str, thinking| {
+            let text = text.to_owned();
+            let made = conversation(vec![ApiMessage::System { text }], Arc::default(), thinking);
+            (made.instructions, made.thinking)
+        };
+        let brief = Some("Be brief.".to_owned());
+        assert_eq!(of("Be brief.", None), (brief.clone(), true));
+        assert_eq!(of("Be brief. /no_think", None), (brief.clone(), false));
+        assert_eq!(of("/no_think", None), (None, false));
+        assert_eq!(of("/think Be brief.", Some(false)), (brief, false));
+    }
+
+    #[test]
+    fn only_the_chosen_tool_may_be_called() {
+        let tool = |name: &str| ApiTool {
+            name: name.to_owned(),
+            description: String::new(),
+            parameters: serde_json::json!({ "type": "object" }),
+        };
+        let tools = definitions(vec![tool("add"), tool("subtract")]);
+        let calls = |only: Option<&str>| AnswerForm::Calls {
+            required: true,
+            only: only.map(str::to_owned),
+            single: false,
+        };
+        let names = |form| match constraint(form, &tools) {
+            Some(Constraint::Calls { tools, .. }) => {
+                tools.iter().map(|it| it.name.clone()).collect()
+            }
+            _ => Vec::new(),
+        };
+        assert_eq!(names(calls(None)), ["add", "subtract"]);
+        assert_eq!(names(calls(Some("subtract"))), ["subtract"]);
+        assert_eq!(
+            constraint(AnswerForm::Free, &tools),
+            Some(Constraint::NoCalls)
+        );
+        assert_eq!(constraint(AnswerForm::Free, &Arc::default()), None);
+    }
+}
