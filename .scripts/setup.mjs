@@ -2,7 +2,7 @@
 // `npm ci`.
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { findBrowser } from "./browser.mjs";
 import { fetchBundledModel } from "./bundled-model.mjs";
@@ -46,6 +46,7 @@ export function prepareTests() {
   wantPackages(GPU_TESTS);
   wantPackages(SERVER_TESTS);
   installPythonPackages();
+  installEditorClient();
   const { chromium, problem } = prepareBrowser();
   return { chromium, cannot: { window, browser: problem } };
 }
@@ -116,8 +117,10 @@ export function stampOf(lock, { node, platform, arch } = system) {
   return `${JSON.stringify({ lock: hash, node, platform, arch })}\n`;
 }
 
-/** Packages of Python that the tests use: the SDK of a server with tools. */
-const PYTHON_PACKAGES = ["mcp==2.3.0"];
+/** Packages of Python that the tests use: the SDK of a server with tools, and clients of the local API. */
+const PYTHON_PACKAGES = ["mcp==2.3.0", "openai==3.57.0", "llm==0.36"];
+/** Client of the local API in an editor. */
+const EDITOR_CLIENT = "@continuedev/openai-adapters@1.37.0";
 
 /** Makes an environment of Python with these packages. Without it the tests that use it are skipped. */
 function installPythonPackages() {
@@ -133,6 +136,20 @@ function installPythonPackages() {
   )
     writeFileSync(installed, stamp);
   else console.log("goldcrest: they could not be installed; the tests that use them are skipped");
+}
+
+/** Installs the client of an editor. Without it the test that uses it is skipped. */
+function installEditorClient() {
+  const folder = join(root, "src-tauri", "target", "tmp", "continue");
+  if (existsSync(join(folder, "node_modules"))) return;
+  console.log(`goldcrest: installing ${EDITOR_CLIENT}`);
+  const [program, args] = npmCommand(
+    ...["install", "--prefix", folder, "--no-audit", "--no-fund", "--ignore-scripts", "--silent"],
+    EDITOR_CLIENT,
+  );
+  mkdirSync(folder, { recursive: true });
+  if (!succeeds(program, args))
+    console.log("goldcrest: it could not be installed; the test that uses it is skipped");
 }
 
 function installNodeModules() {

@@ -119,6 +119,11 @@ const all = {
     steps: [cargo("build", "--bins", "--tests"), npm("test:window")],
     budget: 480,
   },
+  clients: {
+    title: "Clients of the API",
+    runner: "node",
+    steps: [cargo("build", "--bins", "--tests"), npm("test:clients")],
+  },
   release: {
     title: "Window, release build",
     runner: "node",
