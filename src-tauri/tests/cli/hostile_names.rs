@@ -95,6 +95,7 @@ fn no_subcommand_prints_a_name_raw() {
         &["tools", "call", NAME],
         &["tools", "call", "calculator", NAME],
         &["mcp", "list", "--config", &no_model],
+        &["serve", "--origin", NAME],
         // Invalid arguments.
         &["ask", "--temperature", NAME, "Hi"],
         &["ask", &format!("--{NAME}"), "Hi"],

@@ -19,6 +19,7 @@ mod models;
 mod presets;
 mod quantize;
 mod says;
+mod serve;
 mod stdin;
 mod terminal;
 mod tokenize;

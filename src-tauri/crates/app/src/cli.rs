@@ -73,7 +73,7 @@ pub struct Cli {
 }
 
 /// The variables that are obeyed, each with what it takes.
-pub const ENVIRONMENT: [(&str, &str); 13] = [
+pub const ENVIRONMENT: [(&str, &str); 14] = [
     (
         "GOLDCREST_DATA_DIR",
         "where chats, settings and logs are kept",
@@ -90,6 +90,7 @@ pub const ENVIRONMENT: [(&str, &str); 13] = [
         "GOLDCREST_CPU",
         "scalar, avx2, avxvnni, avx512 or amx; on Arm scalar, neon, dotprod or i8mm",
     ),
+    ("GOLDCREST_API_KEY", "key of the local API of serve"),
     (
         "GOLDCREST_ALLOW_SOFTWARE_GPU",
         "1 lets software Vulkan count as a GPU",
