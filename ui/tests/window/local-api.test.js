@@ -34,7 +34,10 @@ test("a program is answered by the model of the window", hooks, async (t) => {
 
   const { processes } = await app.invoke("check_network");
   const sockets = processes.filter((it) => it.network.length > 0 && it.role === "api");
-  assert.ok(sockets[0]?.network.every((it) => it.includes(`:${PORT}`)), JSON.stringify(processes));
+  assert.ok(
+    sockets[0]?.network.every((it) => it.includes(`:${PORT}`)),
+    JSON.stringify(processes),
+  );
   const again = await app.invoke("replace_api_key");
   await app.until("the new key", async () => (await ask(again.newKey)).status === 200);
   assert.equal((await ask(newKey)).status, 401);

@@ -129,6 +129,10 @@ struct ApiOwner {
     program: io::Result<PathBuf>,
     on_change: Box<dyn Fn(ApiState) + Send + Sync>,
     state: Mutex<ApiRun>,
+    /// Held while settings change.
+    changing: Mutex<()>,
+    /// Held while a change is reported, so that the last report has the last state.
+    reporting: Mutex<()>,
 }
 
 struct ApiRun {
@@ -161,6 +165,8 @@ impl LocalApi {
                 server: None,
                 run: 0,
             }),
+            changing: Mutex::default(),
+            reporting: Mutex::default(),
         }));
         api.run();
         Ok(api)
@@ -180,6 +186,7 @@ impl LocalApi {
             )));
         };
         let origins = checked(origins)?;
+        let _changing = guard(&self.0.changing);
         let mut stored = self.locked().stored.clone();
         let new_key = (on && stored.key.is_none()).then(new_key).transpose()?;
         if let Some(key) = &new_key {
@@ -200,6 +207,7 @@ impl LocalApi {
     /// Replaces the key. Clients with the one before are refused from now on.
     pub fn replace_key(&self) -> Result<ApiChange, Failure> {
         let key = new_key()?;
+        let _changing = guard(&self.0.changing);
         let stored = self.locked().stored.clone();
         self.apply(StoredApi {
             key: Some(ApiKey::of(&key)),
@@ -229,9 +237,8 @@ impl LocalApi {
         match (&state.server, state.stored.config()) {
             (Some(server), Some(config)) if is_same && state.status.is_running() => {
                 server.configure(config);
-                let view = state.view();
                 drop(state);
-                (self.0.on_change)(view);
+                self.report();
             }
             _ => {
                 drop(state);
@@ -248,9 +255,8 @@ impl LocalApi {
         state.server = None;
         let Some(config) = state.stored.config() else {
             state.status = ApiStatus::Off;
-            let view = state.view();
             drop(state);
-            return (self.0.on_change)(view);
+            return self.report();
         };
         let run = state.run;
         let api = self.clone();
@@ -270,9 +276,8 @@ impl LocalApi {
                 state.status = ApiStatus::Failed { message };
             }
         }
-        let view = state.view();
         drop(state);
-        (self.0.on_change)(view);
+        self.report();
     }
 
     /// Notes an event of the program that was started as this run.
@@ -299,13 +304,17 @@ impl LocalApi {
                 }
             }
         }
-        let view = state.view();
         drop(state);
-        (self.0.on_change)(view);
+        self.report();
+    }
+
+    fn report(&self) {
+        let _reporting = guard(&self.0.reporting);
+        (self.0.on_change)(self.state());
     }
 
     fn locked(&self) -> MutexGuard<'_, ApiRun> {
-        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+        guard(&self.0.state)
     }
 }
 
@@ -426,8 +435,9 @@ impl Clients {
         match line {
             FromServer::Generate { id, request } => self.generate(sender, id, *request),
             FromServer::Cancel { id } => {
-                if let Some(signals) = self.locked().remove(&id) {
-                    signals.cancel();
+                let signals = self.locked().remove(&id);
+                if let Some(signals) = signals {
+                    self.chat.cancel_program(&signals);
                 }
             }
             FromServer::Tokenize { id, text } => {
@@ -455,19 +465,9 @@ impl Clients {
     }
 
     fn generate(&self, sender: &ApiSender, id: u64, request: api::Generation) {
-        let model = self.chat.served_model().ok().flatten();
-        let Some(model) = model else {
-            return sender.send(&no_model(id));
-        };
         let signals = Signals::default();
-        let answer = ApiAnswer::new(&request, model.counter, signals.clone());
-        let request = match requests::of(request, model.info.as_ref(), signals.clone()) {
-            Ok(request) => request,
-            Err(message) => {
-                let why = ApiRefusal::Unsupported;
-                return sender.send(&ToServer::Refused { id, why, message });
-            }
-        };
+        let answer = ApiAnswer::new(&request, signals.clone());
+        let request = requests::of(request, signals.clone());
         self.locked().insert(id, signals);
         let (sender, requests) = (sender.clone(), Arc::clone(&self.requests));
         let (chat, mut answer) = (&self.chat, answer);
@@ -475,7 +475,7 @@ impl Clients {
             let is_end = matches!(event, chat::ApiEvent::Ended(_));
             answer.event(id, event, &mut |line| sender.send(&line));
             if is_end {
-                locked(&requests).remove(&id);
+                guard(&requests).remove(&id);
             }
         };
         chat.answer_program(request, Box::new(listener));
@@ -483,17 +483,17 @@ impl Clients {
 
     fn cancel_all(&self) {
         for signals in self.locked().values() {
-            signals.cancel();
+            self.chat.cancel_program(signals);
         }
     }
 
     fn locked(&self) -> MutexGuard<'_, HashMap<u64, Signals>> {
-        locked(&self.requests)
+        guard(&self.requests)
     }
 }
 
-fn locked(requests: &Requests) -> MutexGuard<'_, HashMap<u64, Signals>> {
-    requests.lock().unwrap_or_else(PoisonError::into_inner)
+fn guard<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn no_model(id: u64) -> ToServer {

@@ -53,13 +53,33 @@ impl ApiRequest {
                 };
                 host.prompt(&conversation, &self.signals.cancel)
             }
-            ApiPrompt::Text(text) => {
-                let counter = host.counter();
-                let counter = counter
-                    .ok_or_else(|| Failure::other("This model takes conversations only."))?;
-                Ok(Prompt::of_ids(counter.encode(text)))
-            }
+            ApiPrompt::Text(text) => host.text_prompt(text),
         }
+    }
+
+    /// Fails if this model cannot answer it: it has tools, or a prompt that is certainly too long. To encode that would take
+    /// long.
+    pub(crate) fn check(&self, info: &ModelInfo) -> Result<(), Failure> {
+        let bytes = match &self.prompt {
+            ApiPrompt::Text(text) => text.len(),
+            ApiPrompt::Conversation(conversation) => {
+                if !conversation.tools.is_empty() && !info.can_call_tools {
+                    let message = "This model cannot call tools.";
+                    return Err(Failure::new(FailureCode::BadForm, message));
+                }
+                conversation.messages.iter().map(|it| it.text.len()).sum()
+            }
+        };
+        let least = bytes / info.longest_token.max(1);
+        if least > info.context_length {
+            let message = format!(
+                "the conversation is too long: at least {} in a context of {}",
+                figures::tokens(least),
+                figures::count(info.context_length)
+            );
+            return Err(Failure::new(FailureCode::TooLong, message));
+        }
+        Ok(())
     }
 
     /// Returns the parameters of the answer.
@@ -88,8 +108,8 @@ pub enum ApiPrompt {
 
 /// Progress of a request.
 pub enum ApiEvent<'a> {
-    /// This model has taken it.
-    Begun(&'a ModelInfo),
+    /// This model has taken it. Its tokenizer has the bytes of tokens.
+    Begun(&'a ModelInfo, Option<Arc<dyn PromptCounter>>),
     /// An event of the generation.
     Generated(Event<'a>),
     /// The end, after which nothing comes.
@@ -147,8 +167,8 @@ impl ApiJob {
 }
 
 impl ApiOutput {
-    pub fn begin(&mut self, info: &ModelInfo) {
-        self.report(ApiEvent::Begun(info));
+    pub fn begin(&mut self, info: &ModelInfo, counter: Option<Arc<dyn PromptCounter>>) {
+        self.report(ApiEvent::Begun(info, counter));
     }
 
     pub fn generated(&mut self, event: Event<'_>) {

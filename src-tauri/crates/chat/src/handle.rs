@@ -6,6 +6,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use inference::Signals;
 use serde_json::Value;
 use store::{
     ChatId, ChatPreset, DeletedMessage, FolderId, FolderRecord, LengthWish, MessageId, PresetId,
@@ -140,6 +141,12 @@ impl Chat {
         let job = ApiJob::new(request, listener);
         // If the actor has ended, the job is dropped, which ends it.
         self.post(|actor| actor.answer_program(job));
+    }
+
+    /// Ends an answer to another program at once, also within a pass.
+    pub fn cancel_program(&self, signals: &Signals) {
+        signals.cancel();
+        self.post(|actor| actor.jobs.preempt());
     }
 
     /// Returns the model that answers other programs; `None` if there is none.

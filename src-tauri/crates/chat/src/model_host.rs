@@ -48,6 +48,11 @@ pub trait ModelHost: Send {
         cancel: &AtomicBool,
     ) -> Result<Prompt, Failure>;
 
+    /// Returns a prompt of plain text, without a template.
+    fn text_prompt(&mut self, _text: &str) -> Result<Prompt, Failure> {
+        Err(Failure::other("This model takes conversations only."))
+    }
+
     /// Submits a request, which [`ModelHost::step`] runs. Its conversation is a chat's id.
     fn submit(&mut self, request: ModelRequest) -> Result<(), Failure>;
 

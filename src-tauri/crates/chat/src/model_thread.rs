@@ -224,6 +224,7 @@ impl<'a> ModelThread<'a> {
             let Some(info) = host.info().map(named) else {
                 return Err(Failure::new(FailureCode::NoModel, "No model is open."));
             };
+            request.check(&info)?;
             let prompt = request.prompt(host.as_mut(), &info)?;
             Ok((prompt, request.params(&info)))
         });
@@ -237,8 +238,11 @@ impl<'a> ModelThread<'a> {
                 Err(failed)
             }
         };
-        if let Err((failure, true)) = submitted {
-            self.fail(&failure);
+        if let Err((failure, panicked)) = submitted {
+            (self.report)(Report::ApiEnded);
+            if panicked {
+                self.fail(&failure);
+            }
         }
     }
 
@@ -334,7 +338,8 @@ impl<'a> ModelThread<'a> {
         }
         let mut output = output;
         if let (RequestOutput::Api(output), Some(info)) = (&mut output, self.host.info()) {
-            output.begin(info);
+            let counter = self.host.counter();
+            output.begin(info, counter);
         }
         let submitted = SubmittedRequest {
             chat,

@@ -96,6 +96,14 @@ impl ModelHost for EngineModel {
         open.prompt(conversation, cancel)
     }
 
+    fn text_prompt(&mut self, text: &str) -> Result<Prompt, Failure> {
+        let open = self.open.as_ref().ok_or_else(no_model)?;
+        let tokenizer = open.model.engine.tokenizer();
+        let start = tokenizer.prompt_start();
+        let ids = start.into_iter().chain(tokenizer.encode(text, false));
+        Ok(Prompt::of_ids(ids.collect()))
+    }
+
     fn submit(&mut self, mut request: ModelRequest) -> Result<(), Failure> {
         if test_hooks::requires_calls()
             && let Some(Constraint::Calls { required, .. }) = &mut request.params.constraint
@@ -291,12 +299,16 @@ fn file_of(choice: &ModelChoice) -> Result<PathBuf, Failure> {
 }
 
 fn generation(error: &GenerateError) -> Failure {
-    tracing::warn!(%error, "generation failed");
     let code = match error {
         GenerateError::TooLong { .. } => FailureCode::TooLong,
-        GenerateError::Schema(_) | GenerateError::Form(_) => FailureCode::BadForm,
+        GenerateError::Schema(_) | GenerateError::Form(_) | GenerateError::Empty => {
+            FailureCode::BadForm
+        }
         _ => FailureCode::Other,
     };
+    // The sentence may quote what a program sent.
+    tracing::warn!(?code, "generation failed");
+    tracing::debug!(%error, "generation failed");
     Failure::new(code, error.to_string())
 }
 

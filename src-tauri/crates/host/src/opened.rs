@@ -100,7 +100,7 @@ impl OpenedModel {
         cancel: &AtomicBool,
     ) -> Result<Prompt, Failure> {
         let prompt = self.model.engine.prompt_cancellable(conversation, cancel);
-        prompt.map_err(|error| Failure::new(FailureCode::Other, error.to_string()))
+        prompt.map_err(|error| Failure::new(FailureCode::BadForm, error.to_string()))
     }
 }
 

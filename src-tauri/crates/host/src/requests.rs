@@ -76,7 +76,7 @@ fn failures_keep_their_kind() {
     };
     assert_eq!(generation(&too_long).code, FailureCode::TooLong);
     let failure = generation(&GenerateError::Empty);
-    assert_eq!(failure.code, FailureCode::Other);
+    assert_eq!(failure.code, FailureCode::BadForm);
     assert_eq!(failure.message, "the prompt is empty");
 }
 

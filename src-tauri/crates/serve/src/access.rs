@@ -69,28 +69,39 @@ fn is_own(host: &str) -> bool {
 }
 
 /// Returns the origin of the page that asks, if one does.
-pub fn checked(access: &Access, request: &Request) -> Result<Option<HeaderValue>, HttpError> {
+///
+/// # Errors
+/// Fails if the client may not ask; with the origin, if a page may read the reason.
+pub fn checked(
+    access: &Access,
+    request: &Request,
+) -> Result<Option<HeaderValue>, (HttpError, Option<HeaderValue>)> {
     let headers = request.headers();
     let named = headers.get(header::HOST).and_then(|it| it.to_str().ok());
     let target = request.uri().authority().map(|it| it.as_str());
     if !named.or(target).is_some_and(is_own) || !target.is_none_or(is_own) {
-        return Err(HttpError::new(
+        let error = HttpError::new(
             StatusCode::FORBIDDEN,
             "The local API answers at localhost, 127.0.0.1 and [::1] only.",
-        ));
+        );
+        return Err((error, None));
     }
-    let origin = access.origin(headers)?.cloned();
+    let origin = access
+        .origin(headers)
+        .map_err(|error| (error, None))?
+        .cloned();
     let is_free = request.uri().path() == "/health"
         || request.method() == Method::OPTIONS && origin.is_some();
     if !is_free && !access.has_key(headers) {
-        return Err(HttpError {
+        let error = HttpError {
             code: Some("invalid_api_key"),
             ..HttpError::new(
                 StatusCode::UNAUTHORIZED,
                 "The key is missing or wrong. Send it as: Authorization: Bearer KEY. A new one can be made in \
                  Settings → Local API.",
             )
-        });
+        };
+        return Err((error, origin));
     }
     Ok(origin)
 }

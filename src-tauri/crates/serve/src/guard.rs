@@ -10,18 +10,13 @@ use crate::state::RouteState;
 
 /// Answers a request if its client may ask.
 pub async fn check(State(served): State<RouteState>, request: Request, next: Next) -> Response {
-    let origin = match checked(&served.access, &request) {
-        Ok(origin) => origin,
-        Err(error) => {
-            served.metrics.answered(request.uri().path(), error.status);
-            return error.into_response();
-        }
-    };
     let path = request.uri().path().to_owned();
-    let mut response = if request.method() == Method::OPTIONS && origin.is_some() {
-        preflight(request.headers())
-    } else {
-        next.run(request).await
+    let (mut response, origin) = match checked(&served.access, &request) {
+        Err((error, origin)) => (error.into_response(), origin),
+        Ok(origin @ Some(_)) if request.method() == Method::OPTIONS => {
+            (preflight(request.headers()), origin)
+        }
+        Ok(origin) => (next.run(request).await, origin),
     };
     served.metrics.answered(&path, response.status());
     if let Some(origin) = origin {

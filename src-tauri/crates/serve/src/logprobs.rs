@@ -3,20 +3,13 @@
 use api::TokenLogprob;
 use serde_json::{Map, Value, json};
 
-/// In place of the logarithm of 0, which JSON does not have.
-const LEAST: f32 = -9999.0;
-
-fn number(logprob: f32) -> f32 {
-    logprob.max(LEAST)
-}
-
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
 /// Returns the tokens as the chat route reports them.
 pub fn of_chat(tokens: &[TokenLogprob]) -> Value {
-    let entry = |bytes: &[u8], logprob: f32| json!({ "token": text(bytes), "logprob": number(logprob), "bytes": bytes });
+    let entry = |bytes: &[u8], logprob: f32| json!({ "token": text(bytes), "logprob": logprob, "bytes": bytes });
     let tokens = tokens.iter().map(|token| {
         let mut object = entry(&token.bytes, token.logprob);
         let top = token.top.iter();
@@ -37,12 +30,12 @@ pub fn of_completion(tokens: &[TokenLogprob], begins: usize) -> Value {
     let offsets: Vec<usize> = offsets.collect();
     let top = tokens.iter().map(|token| {
         let likeliest = token.top.iter();
-        let entries = likeliest.map(|(bytes, logprob)| (text(bytes), json!(number(*logprob))));
+        let entries = likeliest.map(|(bytes, logprob)| (text(bytes), json!(*logprob)));
         entries.collect::<Map<_, _>>()
     });
     json!({
         "tokens": tokens.iter().map(|it| text(&it.bytes)).collect::<Vec<_>>(),
-        "token_logprobs": tokens.iter().map(|it| number(it.logprob)).collect::<Vec<_>>(),
+        "token_logprobs": tokens.iter().map(|it| it.logprob).collect::<Vec<_>>(),
         "top_logprobs": top.collect::<Vec<_>>(),
         "text_offset": offsets,
     })

@@ -31,12 +31,17 @@ mod streaming;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::process::ExitCode;
+use std::thread;
+use std::time::Duration;
 
 use api::{ApiConfig, FromServer};
 
 use crate::access::Access;
 use crate::link::AppLink;
 
+/// Attempts to listen at a port in use, and the pause between them.
+const ATTEMPTS: u32 = 20;
+const PAUSE: Duration = Duration::from_millis(50);
 /// Bytes of the first line, at most.
 const LONGEST_CONFIG: u64 = 1 << 20;
 
@@ -64,7 +69,7 @@ fn begin(stdin: &mut impl BufRead) -> Result<(ApiConfig, Vec<TcpListener>), Stri
 
 /// Listens on this computer's own addresses, at the same port. A computer may have no IPv6.
 fn listen(port: u16) -> Result<Vec<TcpListener>, String> {
-    let bind = |address: SocketAddr| {
+    let bind = |address: SocketAddr| -> io::Result<TcpListener> {
         let listener = TcpListener::bind(address)?;
         listener.set_nonblocking(true)?;
         Ok(listener)
@@ -80,7 +85,16 @@ fn listen(port: u16) -> Result<Vec<TcpListener>, String> {
         }
         _ => format!("Port {port} cannot be listened on: {error}."),
     };
-    let first = bind((Ipv4Addr::LOCALHOST, port).into()).map_err(|error| failed(port, error))?;
+    // The program before, which was just switched off, may still have it.
+    let mut first = bind((Ipv4Addr::LOCALHOST, port).into());
+    for _ in 0..ATTEMPTS {
+        if !matches!(&first, Err(error) if error.kind() == io::ErrorKind::AddrInUse) {
+            break;
+        }
+        thread::sleep(PAUSE);
+        first = bind((Ipv4Addr::LOCALHOST, port).into());
+    }
+    let first = first.map_err(|error| failed(port, error))?;
     let address = first.local_addr().map_err(|error| failed(port, error))?;
     match bind((Ipv6Addr::LOCALHOST, address.port()).into()) {
         Ok(second) => Ok(vec![first, second]),

@@ -1,5 +1,7 @@
 //! Messages and tools of the chat route.
 
+use std::collections::HashMap;
+
 use api::{AnswerForm, ApiMessage, ApiTool};
 use serde_json::{Value, json};
 
@@ -12,20 +14,15 @@ const MOST_TOOLS: usize = 128;
 /// Reads the messages.
 pub fn messages(fields: &JsonFields<'_>) -> Result<Vec<ApiMessage>, HttpError> {
     let mut messages = Vec::new();
-    // Ids of the calls that wait for results, and those that came so far.
-    let mut calls: Vec<String> = Vec::new();
-    let mut results: Vec<(usize, ApiMessage)> = Vec::new();
+    let mut results = CallResults::default();
     for message in fields.objects("messages")? {
         let role = message.needed_text("role")?;
         if role == "tool" || role == "function" {
-            let id = message.text("tool_call_id")?;
-            let at = id.and_then(|id| calls.iter().position(|it| it == id));
             let text = content(&message)?.unwrap_or_default();
-            results.push((at.unwrap_or(calls.len()), ApiMessage::Tool { text }));
+            results.push(message.text("tool_call_id")?, text);
             continue;
         }
-        add_results(&mut messages, &mut results);
-        calls.clear();
+        results.add_to(&mut messages);
         let text = content(&message)?;
         messages.push(match role {
             "system" | "developer" => ApiMessage::System {
@@ -40,7 +37,7 @@ pub fn messages(fields: &JsonFields<'_>) -> Result<Vec<ApiMessage>, HttpError> {
                     let function = call.needed_object("function")?;
                     let name = function.needed_text("name")?;
                     let arguments = function.text("arguments")?.unwrap_or("{}");
-                    calls.push(call.text("id")?.unwrap_or_default().to_owned());
+                    results.called(call.text("id")?.unwrap_or_default());
                     made.push((name.to_owned(), arguments.to_owned()));
                 }
                 ApiMessage::Assistant {
@@ -56,17 +53,42 @@ pub fn messages(fields: &JsonFields<'_>) -> Result<Vec<ApiMessage>, HttpError> {
             }
         });
     }
-    add_results(&mut messages, &mut results);
+    results.add_to(&mut messages);
     if messages.is_empty() {
         return Err(fields.wrong("messages", "This has to be a list with a message."));
     }
     Ok(messages)
 }
 
-/// Adds the results of calls in the order of the calls: the formats of models have no ids.
-fn add_results(messages: &mut Vec<ApiMessage>, results: &mut Vec<(usize, ApiMessage)>) {
-    results.sort_by_key(|(at, _)| *at);
-    messages.extend(results.drain(..).map(|(_, message)| message));
+/// Results of calls, which are put in the order of the calls: the formats of models have no ids.
+#[derive(Default)]
+pub struct CallResults {
+    /// Ids of the calls that wait for results.
+    calls: HashMap<String, usize>,
+    results: Vec<(usize, String)>,
+}
+
+impl CallResults {
+    pub fn called(&mut self, id: &str) {
+        let at = self.calls.len();
+        self.calls.entry(id.to_owned()).or_insert(at);
+    }
+
+    pub fn push(&mut self, id: Option<&str>, text: String) {
+        let at = id.and_then(|id| self.calls.get(id).copied());
+        self.results.push((at.unwrap_or(self.calls.len()), text));
+    }
+
+    /// Adds the results before a message that is none.
+    pub fn add_to(&mut self, messages: &mut Vec<ApiMessage>) {
+        if self.results.is_empty() {
+            return;
+        }
+        self.results.sort_by_key(|(at, _)| *at);
+        let results = self.results.drain(..);
+        messages.extend(results.map(|(_, text)| ApiMessage::Tool { text }));
+        self.calls.clear();
+    }
 }
 
 /// Reads the text of a message: a text, or parts that are texts.

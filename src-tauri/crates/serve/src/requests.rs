@@ -19,6 +19,8 @@ use crate::state::RouteState;
 pub const LONGEST_BODY: usize = 16 << 20;
 /// Time for a body.
 const BODY_TIME: Duration = Duration::from_secs(30);
+/// Depth of a body. The lines to the app are a few levels deeper, and are read by a parser with a limit of its own.
+const DEEPEST: usize = 64;
 /// Characters of a client's name that count.
 const LONGEST_CLIENT: usize = 200;
 
@@ -48,7 +50,21 @@ pub async fn body(request: Request<Body>) -> Result<(HeaderMap, Value), HttpErro
             format!("The request is not JSON: {error}."),
         )
     })?;
+    if is_deeper(&value, DEEPEST) {
+        let message = format!("The request has objects or lists more than {DEEPEST} deep.");
+        return Err(HttpError::new(StatusCode::BAD_REQUEST, message));
+    }
     Ok((head.headers, value))
+}
+
+/// Returns whether a value has objects or lists deeper than this.
+fn is_deeper(value: &Value, most: usize) -> bool {
+    let deeper = |value: &Value| most == 0 || is_deeper(value, most - 1);
+    match value {
+        Value::Array(list) => list.iter().any(deeper),
+        Value::Object(object) => object.values().any(deeper),
+        _ => false,
+    }
 }
 
 /// Returns the name by which a client's requests are counted: its user, or its program.

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::error::HttpError;
 use crate::fields::JsonFields;
-use crate::messages::{checked, form, part_text, schema, tool};
+use crate::messages::{CallResults, checked, form, part_text, schema, tool};
 use crate::reply::json as as_json;
 use crate::requests::{ApiAnswers, body, client, id, now};
 use crate::sampling::{sampling, thinking, tokens};
@@ -84,9 +84,11 @@ fn generation(fields: &JsonFields<'_>) -> Result<Generation, HttpError> {
         None => return Err(fields.wrong("input", "This is missing.")),
         Some(Value::String(text)) => messages.push(ApiMessage::User { text: text.clone() }),
         Some(_) => {
+            let mut results = CallResults::default();
             for item in fields.objects("input")? {
-                add_item(&item, &mut messages)?;
+                add_item(&item, &mut messages, &mut results)?;
             }
+            results.add_to(&mut messages);
         }
     }
     Ok(Generation {
@@ -105,8 +107,16 @@ fn generation(fields: &JsonFields<'_>) -> Result<Generation, HttpError> {
 }
 
 /// Adds an item of the input.
-fn add_item(item: &JsonFields<'_>, messages: &mut Vec<ApiMessage>) -> Result<(), HttpError> {
-    match item.text("type")?.unwrap_or("message") {
+fn add_item(
+    item: &JsonFields<'_>,
+    messages: &mut Vec<ApiMessage>,
+    results: &mut CallResults,
+) -> Result<(), HttpError> {
+    let kind = item.text("type")?.unwrap_or("message");
+    if kind != "function_call_output" {
+        results.add_to(messages);
+    }
+    match kind {
         "message" => {
             let mut text = String::new();
             match item.get("content") {
@@ -135,6 +145,7 @@ fn add_item(item: &JsonFields<'_>, messages: &mut Vec<ApiMessage>) -> Result<(),
         "function_call" => {
             let name = item.needed_text("name")?.to_owned();
             let arguments = item.text("arguments")?.unwrap_or("{}").to_owned();
+            results.called(item.text("call_id")?.unwrap_or_default());
             match messages.last_mut() {
                 Some(ApiMessage::Assistant { calls, .. }) => calls.push((name, arguments)),
                 _ => messages.push(ApiMessage::Assistant {
@@ -149,7 +160,7 @@ fn add_item(item: &JsonFields<'_>, messages: &mut Vec<ApiMessage>) -> Result<(),
                 Some(value) => value.to_string(),
                 None => return Err(item.wrong("output", "This is missing.")),
             };
-            messages.push(ApiMessage::Tool { text });
+            results.push(item.text("call_id")?, text);
         }
         // Of an earlier answer. Models read answers without their thinking.
         "reasoning" => {}
@@ -246,12 +257,12 @@ impl ResponseOutput {
             TextPart::Answer => {
                 let item = json!({ "id": id("msg_"), "type": "message", "status": "in_progress", "role": "assistant", "content": [] });
                 self.add(item, out);
-                let mut added = self.place();
-                added["part"] = text_of(TextPart::Answer, "");
-                self.event("response.content_part.added", added, out);
             }
         }
         let empty = text_of(part, "");
+        let mut added = self.place();
+        added["part"] = empty.clone();
+        self.event("response.content_part.added", added, out);
         if let Some(item) = self.items.last_mut() {
             item["content"] = json!([empty]);
         }
@@ -275,11 +286,11 @@ impl ResponseOutput {
             TextPart::Answer => {
                 done["logprobs"] = json!([]);
                 self.event("response.output_text.done", done, out);
-                let mut done = place.clone();
-                done["part"] = content;
-                self.event("response.content_part.done", done, out);
             }
         }
+        let mut done = place.clone();
+        done["part"] = content;
+        self.event("response.content_part.done", done, out);
         let done = json!({ "output_index": place["output_index"], "item": item });
         self.event("response.output_item.done", done, out);
     }

@@ -11,6 +11,9 @@ use engine::{Event, Finished, Signals, StopReason, TokenKind};
 
 use super::stop_texts::StopTexts;
 
+/// In place of the logarithm of 0, which JSON does not have.
+const LEAST: f32 = -9999.0;
+
 /// An answer as it grows.
 pub struct ApiAnswer {
     signals: Signals,
@@ -21,33 +24,34 @@ pub struct ApiAnswer {
     trims: bool,
     /// Tokens of the model, for the bytes of tokens.
     counter: Option<Arc<dyn PromptCounter>>,
-    /// Part of the last text.
-    last: Option<TextPart>,
+    /// Part that is being written.
+    part: Option<TextPart>,
     calls: usize,
-    /// Log-probabilities of tokens that are not reported yet.
+    /// Log-probabilities of tokens whose text has not come.
     logprobs: VecDeque<TokenLogprob>,
-    /// Those of text that is held.
-    held: Vec<TokenLogprob>,
+    /// Those of text that is held, with the end of each in the text of the answer.
+    held: VecDeque<(usize, TokenLogprob)>,
+    /// Bytes of the answer that came, and that were sent.
+    written: usize,
+    sent: usize,
     /// True once a stop text came, or the only call.
     is_over: bool,
 }
 
 impl ApiAnswer {
-    pub fn new(
-        request: &Generation,
-        counter: Option<Arc<dyn PromptCounter>>,
-        signals: Signals,
-    ) -> ApiAnswer {
+    pub fn new(request: &Generation, signals: Signals) -> ApiAnswer {
         ApiAnswer {
             signals,
             stop: StopTexts::new(request.stop.clone()),
             single: matches!(request.form, AnswerForm::Calls { single: true, .. }),
             trims: matches!(request.prompt, api::GenerationPrompt::Conversation { .. }),
-            counter,
-            last: None,
+            counter: None,
+            part: None,
             calls: 0,
             logprobs: VecDeque::new(),
-            held: Vec::new(),
+            held: VecDeque::new(),
+            written: 0,
+            sent: 0,
             is_over: false,
         }
     }
@@ -55,10 +59,11 @@ impl ApiAnswer {
     /// Passes the lines of an event on.
     pub fn event(&mut self, id: u64, event: ApiEvent<'_>, send: &mut dyn FnMut(ToServer)) {
         match event {
-            ApiEvent::Begun(info) => send(ToServer::Begun {
-                id,
-                model: info.name.clone(),
-            }),
+            ApiEvent::Begun(info, counter) => {
+                self.counter = counter;
+                let model = info.name.clone();
+                send(ToServer::Begun { id, model });
+            }
             ApiEvent::Generated(event) => self.generated(id, event, send),
             ApiEvent::Ended(Ok(finished)) => self.ended(id, finished, send),
             ApiEvent::Ended(Err(failure)) => send(refused(id, failure)),
@@ -82,8 +87,11 @@ impl ApiAnswer {
                 };
                 self.logprobs.push_back(TokenLogprob {
                     bytes: bytes(token),
-                    logprob,
-                    top: top.iter().map(|(token, it)| (bytes(*token), *it)).collect(),
+                    logprob: logprob.max(LEAST),
+                    top: top
+                        .iter()
+                        .map(|(token, it)| (bytes(*token), it.max(LEAST)))
+                        .collect(),
                 });
             }
             Event::Call { name, arguments } => {
@@ -101,13 +109,19 @@ impl ApiAnswer {
                 let logprob = self.logprobs.pop_front();
                 match kind {
                     TokenKind::Thinking => {
-                        let text = self.trimmed(TextPart::Thinking, piece).to_owned();
-                        self.send_text(id, TextPart::Thinking, text, Vec::new(), send);
+                        let text = self.trimmed(TextPart::Thinking, piece);
+                        send_text(id, TextPart::Thinking, text.to_owned(), Vec::new(), send);
                     }
                     TokenKind::Answer => {
-                        self.held.extend(logprob);
-                        let piece = self.trimmed(TextPart::Answer, piece).to_owned();
-                        let (text, ends) = self.stop.push(&piece);
+                        let trimmed = self.trimmed(TextPart::Answer, piece);
+                        if trimmed.is_empty() && !piece.is_empty() {
+                            // Blank lines before the answer, which are not part of it.
+                            return;
+                        }
+                        self.written += trimmed.len();
+                        let end = self.written;
+                        self.held.extend(logprob.map(|it| (end, it)));
+                        let (text, ends) = self.stop.push(trimmed);
                         self.send_answer(id, text, send);
                         if ends {
                             self.finish();
@@ -126,39 +140,26 @@ impl ApiAnswer {
     }
 
     /// Returns a piece of text, without the blank lines with which a part begins.
-    fn trimmed<'a>(&self, part: TextPart, piece: &'a str) -> &'a str {
-        if self.trims && self.last != Some(part) {
-            piece.trim_start_matches('\n')
-        } else {
-            piece
+    fn trimmed<'a>(&mut self, part: TextPart, piece: &'a str) -> &'a str {
+        if !self.trims || self.part == Some(part) {
+            return piece;
         }
+        let trimmed = piece.trim_start_matches('\n');
+        if !trimmed.is_empty() {
+            self.part = Some(part);
+        }
+        trimmed
     }
 
     fn send_answer(&mut self, id: u64, text: String, send: &mut dyn FnMut(ToServer)) {
+        self.sent += text.len();
+        let mut logprobs = Vec::new();
         if !text.is_empty() {
-            let logprobs = std::mem::take(&mut self.held);
-            self.send_text(id, TextPart::Answer, text, logprobs, send);
+            while let Some((_, logprob)) = self.held.pop_front_if(|(end, _)| *end <= self.sent) {
+                logprobs.push(logprob);
+            }
         }
-    }
-
-    fn send_text(
-        &mut self,
-        id: u64,
-        part: TextPart,
-        text: String,
-        logprobs: Vec<TokenLogprob>,
-        send: &mut dyn FnMut(ToServer),
-    ) {
-        if text.is_empty() {
-            return;
-        }
-        self.last = Some(part);
-        let text = ApiText {
-            part,
-            text,
-            logprobs,
-        };
-        send(ToServer::Text { id, text });
+        send_text(id, TextPart::Answer, text, logprobs, send);
     }
 
     fn ended(&mut self, id: u64, finished: Finished, send: &mut dyn FnMut(ToServer)) {
@@ -182,6 +183,23 @@ impl ApiAnswer {
             thinking: stats.thinking_tokens,
         };
         send(ToServer::Ended { id, reason, usage });
+    }
+}
+
+fn send_text(
+    id: u64,
+    part: TextPart,
+    text: String,
+    logprobs: Vec<TokenLogprob>,
+    send: &mut dyn FnMut(ToServer),
+) {
+    if !text.is_empty() {
+        let text = ApiText {
+            part,
+            text,
+            logprobs,
+        };
+        send(ToServer::Text { id, text });
     }
 }
 

@@ -3,15 +3,11 @@
 use std::sync::Arc;
 
 use api::{AnswerForm, ApiMessage, ApiSampling, ApiTool, Generation, GenerationPrompt};
-use chat::{ApiPrompt, ApiRequest, ModelInfo, SamplingSettings};
+use chat::{ApiPrompt, ApiRequest, SamplingSettings};
 use engine::{Constraint, Conversation, Role, Signals, ToolCall, ToolDefinition, Turn};
 
-/// Converts a request. Fails with a sentence if the model cannot answer it; `None` is a model that is not open yet.
-pub fn of(
-    request: Generation,
-    model: Option<&ModelInfo>,
-    signals: Signals,
-) -> Result<ApiRequest, String> {
+/// Converts a request.
+pub fn of(request: Generation, signals: Signals) -> ApiRequest {
     let (prompt, tools) = match request.prompt {
         GenerationPrompt::Text { text } => (ApiPrompt::Text(text), Arc::default()),
         GenerationPrompt::Conversation {
@@ -19,9 +15,6 @@ pub fn of(
             tools,
             thinking,
         } => {
-            if !tools.is_empty() && model.is_some_and(|model| !model.can_call_tools) {
-                return Err("This model cannot call tools.".to_owned());
-            }
             let tools = definitions(tools);
             let conversation = conversation(messages, Arc::clone(&tools), thinking);
             (ApiPrompt::Conversation(conversation), tools)
@@ -34,7 +27,7 @@ pub fn of(
         min_p,
         seed,
     } = request.sampling;
-    Ok(ApiRequest {
+    ApiRequest {
         prompt,
         sampling: SamplingSettings {
             temperature,
@@ -49,7 +42,7 @@ pub fn of(
         constraint: constraint(request.form, &tools),
         logprobs: request.logprobs,
         signals,
-    })
+    }
 }
 
 fn definitions(tools: Vec<ApiTool>) -> Arc<[ToolDefinition]> {

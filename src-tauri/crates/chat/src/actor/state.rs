@@ -44,7 +44,7 @@ pub(crate) struct ChatActor {
     pub(super) copies: Copies,
     pub(super) clock: Box<dyn Clock>,
     pub(super) on_event: Box<dyn Fn(ChatEvent) + Send + Sync>,
-    pub(super) jobs: JobQueue,
+    pub(crate) jobs: JobQueue,
     pub(super) ahead: ReadAhead,
     pub(super) settings: Settings,
     pub model: ModelSlot,

@@ -49,7 +49,7 @@ fn ask(chat: &Chat, prompt: ApiPrompt) -> (Receiver<ApiProgress>, Signals) {
     let (sender, progress) = channel();
     let listener = move |event: ApiEvent<'_>| {
         let event = match event {
-            ApiEvent::Begun(info) => ApiProgress::Begun(info.name.clone()),
+            ApiEvent::Begun(info, _) => ApiProgress::Begun(info.name.clone()),
             ApiEvent::Generated(Event::Token { piece, .. }) => ApiProgress::Said(piece.to_owned()),
             ApiEvent::Generated(_) => return,
             ApiEvent::Ended(result) => ApiProgress::Ended(result),

@@ -45,7 +45,7 @@ impl Grammars {
         };
         let schemas = |tool: &ToolDefinition| {
             usable(&tool.parameters)
-                .inspect_err(|error| tracing::warn!(tool = tool.name, %error, "any arguments"))
+                .inspect_err(|error| tracing::debug!(tool = tool.name, %error, "any arguments"))
                 .unwrap_or_else(|_| UsableSchema::any_object())
         };
         let code = tools.iter().find(|tool| tool.code.is_some());

@@ -202,7 +202,7 @@ impl Scheduler {
 
     /// Begins a request with the tokens of its prompt that are in memory.
     fn activate(&mut self, WaitingRequest { request, rules }: WaitingRequest) {
-        let sequence = self.take(&request.prompt.ids, request.conversation);
+        let sequence = self.take(&request.prompt.ids, &request);
         let speculates = request.params.lookup && self.session.batch_limit() > 1;
         let answer = AnswerWriter::new(&self.tokenizer, self.context, &request, rules);
         let active = ActiveRequest::new(request, answer, sequence, speculates);
@@ -216,6 +216,10 @@ impl Scheduler {
             return;
         };
         let active = &mut self.active[at];
+        if admission::only_own(&active.request).is_some() {
+            // Blocks are of the user's chats.
+            return active.begin_reading();
+        }
         let ModelRequest {
             id,
             prompt,
@@ -281,7 +285,7 @@ impl Scheduler {
         if session.block().is_none() {
             return false;
         }
-        let mut sequence = session.take(ids, request.conversation, std::iter::empty());
+        let mut sequence = session.take(ids, request.conversation, None, std::iter::empty());
         let mut goes_on = || !preempt.load(Ordering::Relaxed);
         session.restore(&mut sequence, ids, step.blocks, &mut goes_on, &mut |_| {});
         let more = session.read_ahead(&mut sequence, ahead, sent, preempt);
@@ -317,7 +321,7 @@ impl Scheduler {
             [] => return Ok(()),
             // Beside others it may be repeated, so that Stop reaches these too.
             [(at, ..)] if self.active.len() == 1 => {
-                Some(&self.active[at].request).filter(|it| it.priority.is_answer())
+                Some(&self.active[at].request).filter(|it| it.priority == Priority::Answer)
             }
             _ => None,
         };

@@ -157,10 +157,12 @@ pub(crate) const NEGLIGIBLE: usize = 64;
 pub(crate) struct ParkedSequences(Vec<Sequence>);
 
 impl ParkedSequences {
-    /// Length of the longest common prefix of a sequence and `prompt`, and the sequence's index.
-    pub(crate) fn nearest(&self, prompt: &[u32]) -> Option<(usize, usize)> {
-        let common = self.0.iter().map(|parked| parked.common(prompt));
-        common.zip(0..).max()
+    /// Length of the longest common prefix of a sequence and `prompt`, and the sequence's index. `only`: the conversation
+    /// whose sequences count.
+    pub(crate) fn nearest(&self, prompt: &[u32], only: Option<u64>) -> Option<(usize, usize)> {
+        let parked = self.0.iter().enumerate();
+        let usable = parked.filter(|(_, it)| only.is_none_or(|label| it.label == label));
+        usable.map(|(at, it)| (it.common(prompt), at)).max()
     }
 
     /// Takes the first `common` tokens of a sequence. If many tokens are behind these, the sequence stays, and shares its
@@ -217,7 +219,7 @@ impl ParkedSequences {
     /// Removes all but the one that has a beginning in common with `ids`. Returns false if there were no others.
     pub(crate) fn clear_but(&mut self, ids: &[u32]) -> bool {
         let before = self.0.len();
-        let kept = self.nearest(ids).filter(|(common, _)| *common > 0);
+        let kept = self.nearest(ids, None).filter(|(common, _)| *common > 0);
         let kept = kept.map(|(_, at)| self.0.swap_remove(at));
         self.0.clear();
         self.0.extend(kept);

@@ -78,7 +78,9 @@ fn web_pages_may_ask_only_if_they_are_named() {
         reply.head
     );
     // A page needs the key, too, but a browser asks first without it.
-    assert_eq!(program.get("/metrics", named).status, 401);
+    let reply = program.get("/metrics", named);
+    assert_eq!(reply.status, 401);
+    assert!(reply.head.contains(allowed), "the page can read the reason");
     let preflight = format!(
         "OPTIONS /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{named}\
          Access-Control-Request-Method: POST\r\nAccess-Control-Request-Headers: authorization,x-stainless-os\r\n\r\n"

@@ -24,6 +24,9 @@ fn what_is_not_json_is_refused_with_the_place() {
         assert_eq!(reply.status, 400, "{reply:?}");
         assert!(reply.error().1.contains("not JSON"), "{reply:?}");
     }
+    let nested = format!("{{\"tools\": {}{}}}", "[".repeat(100), "]".repeat(100));
+    let reply = program.raw(post(CHAT, "", &nested).as_bytes());
+    assert!(reply.error().1.contains("64 deep"), "{reply:?}");
     let mut invalid = post(CHAT, "", "{\"messages\": \"**\"}").into_bytes();
     let at = invalid.len() - 4;
     invalid[at] = 0xff;

@@ -103,7 +103,7 @@ fn a_whole_answer_has_its_parts_and_figures() {
     program.begin(id);
     let logprob = TokenLogprob {
         bytes: "né".into(),
-        logprob: f32::MIN,
+        logprob: -1.5,
         top: vec![(b"n".to_vec(), -0.5)],
     };
     for (part, text) in [(TextPart::Thinking, "Hm."), (TextPart::Answer, "né")] {
@@ -142,7 +142,7 @@ fn a_whole_answer_has_its_parts_and_figures() {
     let token = &choice["logprobs"]["content"][0];
     assert_eq!(
         (&token["token"], &token["logprob"]),
-        (&json!("né"), &json!(-9999.0))
+        (&json!("né"), &json!(-1.5))
     );
     assert_eq!(token["bytes"], json!("né".as_bytes()));
     assert_eq!(token["top_logprobs"][0]["token"], "n");
@@ -261,8 +261,10 @@ fn a_response_has_items_and_events() {
             "response.created",
             "response.in_progress",
             "response.output_item.added",
+            "response.content_part.added",
             "response.reasoning_text.delta",
             "response.reasoning_text.done",
+            "response.content_part.done",
             "response.output_item.done",
             "response.output_item.added",
             "response.content_part.added",

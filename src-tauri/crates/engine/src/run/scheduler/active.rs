@@ -74,6 +74,8 @@ impl ActiveRequest {
         self.sequence.truncate(0);
         self.sequence.cache = None;
         self.speculator.drop_draft();
+        // The device may have another sampler by then.
+        self.on_device.take_if(|it| *it);
         self.state = RequestState::Restoring;
     }
 

@@ -13,6 +13,12 @@ const MAX_ACTIVE: usize = 8;
 /// Tokens that an answer is expected to have at most.
 const EXPECTED_TOKENS: usize = 1024;
 
+/// Returns the conversation whose sequences alone a request may reuse; `None` for any. A program could find out from its
+/// figures with what the chats of the user begin.
+pub(super) fn only_own(request: &ModelRequest) -> Option<u64> {
+    (request.priority == Priority::Api).then_some(request.conversation)
+}
+
 impl Scheduler {
     /// Gives sequences to answers that wait: first to those that had one, except where an answer of the user waits and
     /// these are of programs.
@@ -28,12 +34,12 @@ impl Scheduler {
                 .all(|it| it.request.priority > next.priority)
         {
             let ids = next.prompt.ids.clone();
-            let (tokens, priority) = (self.expected(next), next.priority);
-            if self.is_being_read(&ids) {
+            let (tokens, priority, only) = (self.expected(next), next.priority, only_own(next));
+            if self.is_being_read(&ids, priority, only) {
                 return;
             }
             let is_full = self.active.len() >= MAX_ACTIVE;
-            if !is_full && self.has_room_beside(&ids, tokens) {
+            if !is_full && self.has_room_beside(&ids, tokens, only) {
                 let next = self.waiting.pop_front();
                 next.into_iter().for_each(|next| self.activate(next));
             } else if !self.comes_before_another(priority) {
@@ -46,15 +52,33 @@ impl Scheduler {
         }
     }
 
-    /// Returns true if an active request is about to read more of these tokens than are in memory.
-    fn is_being_read(&self, ids: &[u32]) -> bool {
-        let active = self.active.iter().map(|it| it.sequence.common(ids));
-        let cached = active.max().max(self.session.common(ids)).unwrap_or(0);
+    /// Returns true if a request that is as urgent is about to read more of these tokens than are in memory.
+    fn is_being_read(&self, ids: &[u32], priority: Priority, only: Option<u64>) -> bool {
+        if self.session.block().is_none() {
+            // Sequences in the memory of a device are not shared.
+            return false;
+        }
+        let cached = self.cached(ids, only);
         self.active.iter().any(|it| {
             let reads = matches!(it.state, RequestState::Restoring | RequestState::Reading);
+            let is_usable = only.is_none_or(|label| it.sequence.label == label);
             let tokens = it.answer.tokens().iter().zip(ids);
-            reads && tokens.take_while(|(a, b)| a == b).count() > cached + NEGLIGIBLE
+            reads
+                && is_usable
+                && it.request.priority <= priority
+                && tokens.take_while(|(a, b)| a == b).count() > cached + NEGLIGIBLE
         })
+    }
+
+    /// Tokens of a prompt that are in memory.
+    fn cached(&self, ids: &[u32], only: Option<u64>) -> usize {
+        let usable = self
+            .active
+            .iter()
+            .map(|it| &it.sequence)
+            .filter(|it| only.is_none_or(|label| it.label == label));
+        let active = usable.map(|it| it.common(ids)).max();
+        active.max(self.session.common(ids, only)).unwrap_or(0)
     }
 
     /// Index of the newest of the least urgent active requests.
@@ -99,20 +123,22 @@ impl Scheduler {
         }
         let ids = next.answer.tokens().to_vec();
         let tokens = self.expected(&next.request).max(ids.len());
-        if !self.has_room_beside(&ids, tokens) {
+        let only = only_own(&next.request);
+        if !self.has_room_beside(&ids, tokens, only) {
             return false;
         }
         if let Some(mut next) = self.paused.pop_front() {
-            next.sequence = self.take(&ids, next.request.conversation);
+            next.sequence = self.take(&ids, &next.request);
             self.active.push(next);
         }
         true
     }
 
     /// Takes a sequence with tokens of `ids` that are in memory, but not the last one: that is evaluated for its logits.
-    pub(super) fn take(&mut self, ids: &[u32], conversation: u64) -> Sequence {
+    pub(super) fn take(&mut self, ids: &[u32], request: &ModelRequest) -> Sequence {
         let active = self.active.iter_mut().map(|it| &mut it.sequence);
-        let mut sequence = self.session.take(ids, conversation, active);
+        let (label, only) = (request.conversation, only_own(request));
+        let mut sequence = self.session.take(ids, label, only, active);
         sequence.truncate(ids.len() - 1);
         sequence
     }
@@ -125,7 +151,7 @@ impl Scheduler {
 
     /// Returns true if memory has room for a sequence that begins with `ids` and gets `tokens`, beside what the active
     /// requests are expected to need. Other parked sequences are freed for it.
-    fn has_room_beside(&mut self, ids: &[u32], tokens: usize) -> bool {
+    fn has_room_beside(&mut self, ids: &[u32], tokens: usize, only: Option<u64>) -> bool {
         if self.active.is_empty() {
             return true;
         }
@@ -135,8 +161,7 @@ impl Scheduler {
             expected.saturating_sub(it.sequence.tokens.len())
         });
         let growth: usize = growth.sum();
-        let active = self.active.iter().map(|it| it.sequence.common(ids));
-        let cached = active.max().max(self.session.common(ids)).unwrap_or(0);
+        let cached = self.cached(ids, only);
         self.has_room(growth + tokens.saturating_sub(cached), ids)
     }
 

@@ -21,20 +21,24 @@ impl Session {
         self.model.as_ref()?.block()
     }
 
-    /// Length of the longest common prefix of a parked sequence and `ids`; `None` if none is parked.
-    pub(crate) fn common(&self, ids: &[u32]) -> Option<usize> {
-        Some(self.parked.nearest(ids)?.0)
+    /// Length of the longest common prefix of a parked sequence and `ids`; `None` if none is parked. `only`: the
+    /// conversation whose sequences count.
+    pub(crate) fn common(&self, ids: &[u32], only: Option<u64>) -> Option<usize> {
+        Some(self.parked.nearest(ids, only)?.0)
     }
 
     /// Takes the common prefix of a prompt and the parked or active sequence that has the longest one. The storage is
-    /// shared with a sequence that goes on differently. The result belongs to the conversation `label`.
+    /// shared with a sequence that goes on differently. The result belongs to the conversation `label`. `only`: the
+    /// conversation whose sequences count.
     pub(crate) fn take<'a>(
         &mut self,
         prompt: &[u32],
         label: u64,
+        only: Option<u64>,
         active: impl Iterator<Item = &'a mut Sequence>,
     ) -> Sequence {
-        let parked = self.parked.nearest(prompt);
+        let parked = self.parked.nearest(prompt, only);
+        let active = active.filter(|sequence| only.is_none_or(|label| sequence.label == label));
         let active = active.map(|sequence| (sequence.common(prompt), sequence));
         let shared = active
             .max_by_key(|(common, _)| *common)

@@ -71,7 +71,7 @@ impl Chats {
     /// Takes the sequence of a prompt, restores the stored blocks, and parks it. Returns the progress.
     fn restore(&mut self, prompt: &[u32], blocks: &mut Blocks) -> Vec<usize> {
         let mut progress = Vec::new();
-        let mut sequence = self.session.take(prompt, self.label, [].into_iter());
+        let mut sequence = self.session.take(prompt, self.label, None, [].into_iter());
         let (mut on, mut note) = (|| true, |done| progress.push(done));
         let more = self
             .session
@@ -85,7 +85,7 @@ impl Chats {
     /// in the cache.
     fn converse(&mut self, prompt: &[u32], answer: &[u32]) -> (Vec<f32>, usize) {
         let session = &mut self.session;
-        let mut sequence = session.take(prompt, self.label, [].into_iter());
+        let mut sequence = session.take(prompt, self.label, None, [].into_iter());
         let mut cached = None;
         let pass = session.prefill(&mut sequence, prompt, &NEVER, &mut |done| {
             cached.get_or_insert(done);
@@ -113,7 +113,7 @@ impl Chats {
     /// Reads a block of a prompt ahead, of which the first `sent` tokens are sent. Returns true if there is more.
     fn read_block_ahead(&mut self, prompt: &[u32], sent: usize, cancel: &AtomicBool) -> bool {
         let session = &mut self.session;
-        let mut sequence = session.take(prompt, self.label, [].into_iter());
+        let mut sequence = session.take(prompt, self.label, None, [].into_iter());
         let more = session.read_ahead(&mut sequence, prompt, sent, cancel);
         session.park(sequence);
         more.expect("no failure")
@@ -362,7 +362,7 @@ fn blocks_are_restored_with_progress_and_as_long_as_the_caller_goes_on() {
     assert_eq!(progress, [128, 256, 384]);
     let mut chats = Model::usual().chats();
     chats.read(&tokens(2, 700));
-    let mut sequence = chats.session.take(&chat, 7, [].into_iter());
+    let mut sequence = chats.session.take(&chat, 7, None, [].into_iter());
     assert_eq!(chats.sequences(), [&[0; 0]; 0], "the cache before is freed");
     assert_eq!(sequence.bytes(), 0);
     for (blocks_left, tokens) in [(0, 0), (1, 128), (0, 128), (2, 384)] {
