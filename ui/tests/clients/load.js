@@ -12,13 +12,13 @@ const counts = { whole: 0, streamed: 0, aborted: 0, refused: 0, wrong: 0 };
 /** Text of each seed, which all answers with it have. */
 const expected = new Map();
 
-/** Posts a request, which ends after `patience` milliseconds. */
-function post(body, patience) {
+/** Posts a request, which ends after `timeout` milliseconds. */
+function post(body, timeout) {
   return fetch(`${baseURL}/chat/completions`, {
     method: "POST",
     headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
     body: JSON.stringify(body),
-    signal: AbortSignal.timeout(patience),
+    signal: AbortSignal.timeout(timeout),
   });
 }
 

@@ -1,12 +1,13 @@
 //! The handle to the actor: each verb is a request to it.
 
+mod programs;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use inference::Signals;
 use serde_json::Value;
 use store::{
     ChatId, ChatPreset, DeletedMessage, FolderId, FolderRecord, LengthWish, MessageId, PresetId,
@@ -15,7 +16,6 @@ use store::{
 use tools::Registry;
 
 use crate::actor::{self, AtEnd, ChatActor, Request, TakenBack};
-use crate::api::{ApiJob, ApiListener, ApiRequest, ServedModel};
 use crate::app_row::AppRow;
 use crate::clock::{Clock, SystemClock};
 use crate::context::ContextUsage;
@@ -134,24 +134,6 @@ impl Chat {
     fn post(&self, verb: impl FnOnce(&mut ChatActor) + Send + 'static) {
         // An error means that the actor has ended.
         let _ = self.mailbox.send(Request::Verb(Box::new(verb)));
-    }
-
-    /// Answers another program. Does not wait: `listener` receives the progress and the end.
-    pub fn answer_program(&self, request: ApiRequest, listener: ApiListener) {
-        let job = ApiJob::new(request, listener);
-        // If the actor has ended, the job is dropped, which ends it.
-        self.post(|actor| actor.answer_program(job));
-    }
-
-    /// Ends an answer to another program at once, also within a pass.
-    pub fn cancel_program(&self, signals: &Signals) {
-        signals.cancel();
-        self.post(|actor| actor.jobs.preempt());
-    }
-
-    /// Returns the model that answers other programs; `None` if there is none.
-    pub fn served_model(&self) -> Result<Option<ServedModel>, Failure> {
-        self.ask(|actor| Ok(actor.served_model()))
     }
 
     /// Returns a stored row of the app's own.

@@ -282,7 +282,7 @@ fn without_a_model_there_is_no_answer() {
     let mut model = EngineModel::default();
     let question = asked(vec![said(Role::User, "Hello?", None)]);
     let failure = prompt_length(&mut model, &question.conversation).expect_err("no model");
-    assert_eq!(failure.code, FailureCode::Other);
+    assert_eq!(failure.code, FailureCode::NoModel);
 }
 
 #[test]

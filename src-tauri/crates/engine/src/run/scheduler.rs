@@ -25,7 +25,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use inference::{Event, Finished, ModelRequest, Priority, RequestId, Stats, StopReason};
 
 use self::active::{ActiveRequest, RequestState};
-use self::waiting::WaitingRequest;
+use self::waiting::{WaitingRequest, only_own};
 use crate::grammar::Grammars;
 use crate::model::error::DeviceError;
 use crate::model::evaluate::Pass;
@@ -216,7 +216,7 @@ impl Scheduler {
             return;
         };
         let active = &mut self.active[at];
-        if admission::only_own(&active.request).is_some() {
+        if only_own(&active.request).is_some() {
             // Blocks are of the user's chats.
             return active.begin_reading();
         }

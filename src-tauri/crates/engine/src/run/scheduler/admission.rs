@@ -4,7 +4,7 @@ use inference::{ModelRequest, Priority};
 
 use super::Scheduler;
 use super::active::RequestState;
-use super::waiting::WaitingRequest;
+use super::waiting::{WaitingRequest, only_own};
 use crate::model::kv_cache::KvCache;
 use crate::run::sequence::{NEGLIGIBLE, Sequence};
 
@@ -12,12 +12,6 @@ use crate::run::sequence::{NEGLIGIBLE, Sequence};
 const MAX_ACTIVE: usize = 8;
 /// Tokens that an answer is expected to have at most.
 const EXPECTED_TOKENS: usize = 1024;
-
-/// Returns the conversation whose sequences alone a request may reuse; `None` for any. A program could find out from its
-/// figures with what the chats of the user begin.
-pub(super) fn only_own(request: &ModelRequest) -> Option<u64> {
-    (request.priority == Priority::Api).then_some(request.conversation)
-}
 
 impl Scheduler {
     /// Gives sequences to answers that wait: first to those that had one, except where an answer of the user waits and

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use inference::ModelRequest;
+use inference::{ModelRequest, Priority};
 
 use crate::grammar::AnswerRules;
 
@@ -10,4 +10,10 @@ use crate::grammar::AnswerRules;
 pub(super) struct WaitingRequest {
     pub request: ModelRequest,
     pub rules: Option<Arc<AnswerRules>>,
+}
+
+/// Returns the conversation whose sequences alone a request may reuse; `None` for any. A program could find out from its
+/// figures with what the chats of the user begin.
+pub(super) fn only_own(request: &ModelRequest) -> Option<u64> {
+    (request.priority == Priority::Api).then_some(request.conversation)
 }

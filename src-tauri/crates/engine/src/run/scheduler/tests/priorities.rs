@@ -28,26 +28,31 @@ fn titled() -> (ScheduledRun, ModelRequest) {
 
 #[test]
 fn an_answer_takes_the_place_of_a_request_of_a_program_which_goes_on_later() {
-    let prompt = |at: u32| Prompt::of_ids((0..100).map(|i| (i * 7 + at * 31) % 500).collect());
+    let prompt = |at: u32| Prompt::of_ids((0..70).map(|i| (i * 7 + at * 31) % 500).collect());
     let of_program = |at: u32| ModelRequest {
         priority: Priority::Api,
-        ..request(&prompt(at), &params(1, 0.0, 100))
+        ..request(&prompt(at), &params(1, 0.0, 600))
     };
     let mut session = session();
     session.set_spare_memory(Box::new(|_, _| 1 << 30));
     let mut run = ScheduledRun::new(session, 4096);
-    let programs: Vec<usize> = (0..10).map(|at| run.submit(of_program(at))).collect();
+    // Some of them end early.
+    let programs: Vec<usize> = (0..24).map(|at| run.submit(of_program(at))).collect();
     let active = |run: &ScheduledRun| -> Vec<usize> {
         let active = run.scheduler.active.iter();
         active.map(|it| it.request.id.0 as usize).collect()
     };
     run.step();
-    while active(&run).iter().any(|at| run.written[*at].ids.len() < 3) {
+    // The newest one writes, too.
+    while active(&run)
+        .last()
+        .is_none_or(|at| run.written[*at].ids.is_empty())
+    {
         run.step();
     }
     let mut before = active(&run);
     assert_eq!(before.len(), 8);
-    let answer = run.submit(request(&prompt(11), &params(1, 0.0, 5)));
+    let answer = run.submit(request(&prompt(30), &params(1, 0.0, 5)));
     run.step();
     let newest = before.pop().expect("one of eight");
     assert_eq!(active(&run), [&before[..], &[answer]].concat());

@@ -1,0 +1,27 @@
+//! The verbs of other programs.
+
+use inference::Signals;
+
+use super::Chat;
+use crate::api::{ApiJob, ApiListener, ApiRequest, ServedModel};
+use crate::failure::Failure;
+
+impl Chat {
+    /// Answers another program. Does not wait: `listener` receives the progress and the end.
+    pub fn answer_program(&self, request: ApiRequest, listener: ApiListener) {
+        let job = ApiJob::new(request, listener);
+        // If the actor has ended, the job is dropped, which ends it.
+        self.post(|actor| actor.answer_program(job));
+    }
+
+    /// Ends an answer to another program at once, also within a pass.
+    pub fn cancel_program(&self, signals: &Signals) {
+        signals.cancel();
+        self.post(|actor| actor.jobs.preempt());
+    }
+
+    /// Returns the model that answers other programs; `None` if there is none.
+    pub fn served_model(&self) -> Result<Option<ServedModel>, Failure> {
+        self.ask(|actor| Ok(actor.served_model()))
+    }
+}
