@@ -36,7 +36,7 @@ async function ask(client, number) {
     stream_options: { include_usage: true },
   };
   try {
-    const reply = await post(body, aborts ? 5 + Math.random() * 300 : 120_000);
+    const reply = await post(body, aborts ? 5 + Math.floor(Math.random() * 300) : 120_000);
     if (reply.status === 429) {
       await reply.text();
       counts.refused++;

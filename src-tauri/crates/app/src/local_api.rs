@@ -37,7 +37,7 @@ pub struct ApiState {
     pub origins: Vec<String>,
     /// True once there is a key.
     pub has_key: bool,
-    /// ApiRun of its program.
+    /// State of its program.
     pub status: ApiStatus,
 }
 

@@ -10,7 +10,7 @@ use crate::model_host::{ModelHost, ModelInfo, PromptCounter};
 use crate::settings::SamplingSettings;
 
 /// Label of their sequences in memory. Like that of a temporary chat, it is never written to the disk.
-pub(crate) const API: ChatId = ChatId(i64::MAX);
+pub const API: ChatId = ChatId(i64::MAX);
 
 /// A request of another program.
 #[derive(Debug)]

@@ -60,7 +60,7 @@ mod upkeep;
 mod view;
 
 pub use actor::AtEnd;
-pub use api::{ApiEvent, ApiListener, ApiPrompt, ApiRequest, ServedModel};
+pub use api::{API, ApiEvent, ApiListener, ApiPrompt, ApiRequest, ServedModel};
 pub use app_row::AppRow;
 pub use clock::{Clock, SystemClock, now};
 pub use context::ContextUsage;

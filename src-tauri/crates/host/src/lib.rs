@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use chat::{
-    AtEnd, Chat, ChatId, Failure, FailureCode, ModelChoice, ModelHost, ModelInfo, Opening,
+    API, AtEnd, Chat, ChatId, Failure, FailureCode, ModelChoice, ModelHost, ModelInfo, Opening,
     PromptCounter,
 };
 use devices::{CrashMarkers, Devices, Work};
@@ -188,7 +188,9 @@ impl ModelHost for EngineModel {
     fn retain_chats(&mut self, chats: &[ChatId]) {
         let chats: Vec<u64> = chats.iter().map(|chat| chat.0.cast_unsigned()).collect();
         if let Some(open) = &mut self.open {
-            open.model.engine.retain(|label| chats.contains(&label));
+            let api = API.0.cast_unsigned();
+            let engine = &mut open.model.engine;
+            engine.retain(|label| label == api || chats.contains(&label));
         }
         if let Some(disk) = &mut self.kv_disk {
             disk.retain(&chats);

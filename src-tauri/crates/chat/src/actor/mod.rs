@@ -32,7 +32,6 @@ pub use self::state::AtEnd;
 pub(crate) use self::state::{ChatActor, Request};
 pub(crate) use self::undo::TakenBack;
 use crate::answers::AnswerQueue;
-use crate::api::API;
 use crate::clock::Clock;
 use crate::context_counter::ContextCounter;
 use crate::copies::Copies;
@@ -242,7 +241,7 @@ impl ChatActor {
         match self.stores.ids_of_all() {
             Ok(mut chats) => {
                 chats.retain(|chat| !changed.contains(chat));
-                chats.extend([NEW_CHAT, API]);
+                chats.push(NEW_CHAT);
                 self.jobs.submit(Job::RetainChats(chats));
             }
             Err(error) => tracing::warn!(%error, "KV caches of purged chats were not erased"),
