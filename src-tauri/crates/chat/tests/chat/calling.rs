@@ -1,6 +1,7 @@
 //! Calls of tools: the rounds of an answer, and the user's consent.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use chat::{CallStatus, ChatEvent, ChatPreset, Consent, MessageState, Part, Settings, ToolOutcome};
 use inference::{Constraint, Role, StopReason};
@@ -8,7 +9,7 @@ use serde_json::json;
 use tools::Effects;
 
 use crate::importing::chats;
-use crate::scripted::{Bench, Script, Step, TODAY};
+use crate::scripted::{Bench, EVENT_TIMEOUT, Script, Step, TODAY};
 use crate::tool_bench::{CHANGES, Tools, bench, kinds, pure, results, turn_on, until_asked};
 
 #[test]
@@ -323,6 +324,11 @@ fn stop_ends_a_call_that_is_not_run_again() {
         event,
         ChatEvent::Called { message, .. } if message.calls.iter().any(|call| call.status == CallStatus::Runs)
     ));
+    // Its thread may take a while to begin.
+    let begun = Instant::now();
+    while tools.runs() == 0 && begun.elapsed() < EVENT_TIMEOUT {
+        std::thread::sleep(Duration::from_millis(1));
+    }
     bench.chat.stop(view.chat.id).unwrap();
     let stopped = bench.until_ended();
     assert_eq!(stopped.state, MessageState::Stopped);
