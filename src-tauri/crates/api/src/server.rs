@@ -1,8 +1,8 @@
 //! The program, as a child process of the one that has the model.
 
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdout};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
@@ -39,13 +39,7 @@ impl ApiServer {
         config: &ApiConfig,
         mut on_line: impl FnMut(&ApiSender, Option<FromServer>) + Send + 'static,
     ) -> io::Result<ApiServer> {
-        let mut command = Command::new(program);
-        command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null());
-        companion::apart_from_terminal(&mut command);
-        let mut child = command.spawn()?;
+        let mut child = companion::command(program).spawn()?;
         let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
         let (Some(stdin), Some(stdout)) = (stdin, stdout) else {
             return Err(io::Error::other("the child has no standard streams"));
@@ -102,25 +96,11 @@ fn write(mut stdin: impl Write, lines: &Receiver<Option<Vec<u8>>>) {
 }
 
 fn read(mut child: Child, stdout: ChildStdout, mut on_line: impl FnMut(Option<FromServer>)) {
-    let mut stdout = BufReader::new(stdout);
-    loop {
-        let mut line = Vec::new();
-        match stdout
-            .by_ref()
-            .take(LONGEST_LINE)
-            .read_until(b'\n', &mut line)
-        {
-            Ok(1..) => {}
-            Ok(0) | Err(_) => break,
-        }
-        match serde_json::from_slice(&line) {
-            Ok(line) => on_line(Some(line)),
-            Err(error) => {
-                tracing::error!(%error, "goldcrest-serve wrote a line that is not one of its own");
-                break;
-            }
-        }
-    }
+    companion::read_lines(stdout, LONGEST_LINE, |line| {
+        let read = serde_json::from_slice(line)
+            .inspect_err(|error| tracing::error!(%error, "goldcrest-serve wrote a foreign line"));
+        read.map(|line| on_line(Some(line))).is_ok()
+    });
     // It has ended, or what it writes cannot be trusted.
     let _ = child.kill();
     let status = child.wait();

@@ -1,9 +1,8 @@
 //! One download: a child process.
 
-use std::ffi::OsStr;
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::{self, ChildStdin, Command, Stdio};
+use std::process::{self, ChildStdin};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
@@ -43,7 +42,7 @@ impl Download {
     ) -> io::Result<Self> {
         let mut line = serde_json::to_string(request)?;
         line.push('\n');
-        let mut child = command(program.as_os_str()).spawn()?;
+        let mut child = companion::command(program).spawn()?;
         let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
         let (Some(mut stdin), Some(stdout)) = (stdin, stdout) else {
             return Err(io::Error::other("the child has no standard streams"));
@@ -69,37 +68,18 @@ impl Download {
     }
 }
 
-fn command(program: &OsStr) -> Command {
-    let mut command = Command::new(program);
-    command
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null());
-    companion::apart_from_terminal(&mut command);
-    command
-}
-
 fn report(mut child: process::Child, stdout: impl Read, on_event: &impl Fn(DownloadEvent)) {
-    let mut stdout = BufReader::new(stdout);
     let mut was_last = false;
-    loop {
-        let mut line = Vec::new();
-        match stdout
-            .by_ref()
-            .take(LONGEST_LINE)
-            .read_until(b'\n', &mut line)
-        {
-            Ok(1..) => {}
-            Ok(0) | Err(_) => break,
-        }
+    companion::read_lines(stdout, LONGEST_LINE, |line| {
         // Other lines are skipped: the child's last event decides.
-        if let Ok(event) = serde_json::from_slice::<DownloadEvent>(&line)
+        if let Ok(event) = serde_json::from_slice::<DownloadEvent>(line)
             && !was_last
         {
             was_last = event.is_last();
             on_event(event);
         }
-    }
+        true
+    });
     let status = child.wait();
     if !was_last {
         let how = status.map_or_else(|error| error.to_string(), |status| status.to_string());
