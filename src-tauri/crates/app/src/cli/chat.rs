@@ -36,16 +36,7 @@ pub fn run(args: &ChatArgs) -> Result<(), CliError> {
         kv_type: args.model.place.kv.unwrap_or_default(),
         ..settings(&answer)
     };
-    // The model's host would ignore an invalid variable.
-    load::requested(&args.model.place)?;
-    load::load_options(&args.model.place)?;
-    args.model.place.flags().obey();
-    let path = load::file(args.model.model.as_deref())?;
-    let choice = if args.model.model.is_none() && environment::model().is_none() {
-        ModelChoice::BundledModel
-    } else {
-        ModelChoice::File(path.clone())
-    };
+    let (choice, path) = load::for_chat(&args.model)?;
     let file = model_file(&path)?;
     let host = Box::new(EngineModel::choosing(load::devices()));
     let mut terminal = TerminalChat::start(choice, &settings, host, Interrupt::listen())?;

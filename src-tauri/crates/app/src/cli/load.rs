@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use ::devices::{
     Choice, CrashMarkers, DeviceRequest, Devices, OpenModel, Opening, VARIABLE, device_from_env,
 };
+use chat::ModelChoice;
 use engine::{CpuLevel, Engine, LoadOptions, ModelFile};
 use host::{bundled_model, environment};
 
@@ -33,6 +34,22 @@ pub fn file(named: Option<&Path>) -> Result<PathBuf, CliError> {
             )
         }),
     }
+}
+
+/// Returns the model of a chat with these flags, and its file. The flags take precedence over the chat's settings from now
+/// on.
+pub fn for_chat(args: &ModelArgs) -> Result<(ModelChoice, PathBuf), CliError> {
+    // The model's host would ignore an invalid variable.
+    requested(&args.place)?;
+    load_options(&args.place)?;
+    args.place.flags().obey();
+    let path = file(args.model.as_deref())?;
+    let choice = if args.model.is_none() && environment::model().is_none() {
+        ModelChoice::BundledModel
+    } else {
+        ModelChoice::File(path.clone())
+    };
+    Ok((choice, path))
 }
 
 /// Returns this machine's GPUs; `None` if there is no folder for their cache.

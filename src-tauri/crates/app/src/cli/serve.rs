@@ -5,9 +5,9 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-use ::chat::{Chat, ChatEvent, ModelChoice, ModelStatus, Settings};
+use ::chat::{Chat, ChatEvent, ModelStatus, Settings};
 use api::{ApiConfig, ApiKey};
-use host::{EngineModel, environment};
+use host::EngineModel;
 use serde_json::json;
 
 use super::args::ServeArgs;
@@ -37,16 +37,7 @@ pub fn run(args: &ServeArgs) -> Result<(), CliError> {
     };
     let origins = local_api::checked(args.origins.clone())?;
     let program = api::program().map_err(|error| CliError::message(error.to_string()))?;
-    // The model's host would ignore an invalid variable.
-    load::requested(&args.model.place)?;
-    load::load_options(&args.model.place)?;
-    args.model.place.flags().obey();
-    let path = load::file(args.model.model.as_deref())?;
-    let choice = if args.model.model.is_none() && environment::model().is_none() {
-        ModelChoice::BundledModel
-    } else {
-        ModelChoice::File(path)
-    };
+    let (choice, _) = load::for_chat(&args.model)?;
     let settings = Settings {
         kv_type: args.model.place.kv.unwrap_or_default(),
         unload_minutes: None,
