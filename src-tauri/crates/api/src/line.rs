@@ -220,7 +220,7 @@ pub enum ApiRefusal {
 pub struct ApiUsage {
     /// Tokens of the prompt.
     pub prompt: usize,
-    /// Those of them that were in the cache.
+    /// Tokens of the prompt that were in the cache.
     pub cached: usize,
     /// Tokens of the answer, thinking included.
     pub answer: usize,

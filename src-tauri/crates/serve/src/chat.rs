@@ -14,9 +14,11 @@ use crate::logprobs;
 use crate::messages;
 use crate::reply::json as as_json;
 use crate::requests::{ApiAnswers, add, body, client, id, now, usage};
-use crate::sampling::{MOST_CHOICES, MOST_LOGPROBS, of_choice, sampling, stops, thinking, tokens};
+use crate::sampling::{
+    MOST_CHOICES, MOST_LOGPROBS, of_choice, sampling, sends_usage, stops, thinking, tokens,
+};
 use crate::state::RouteState;
-use crate::streaming::{EventFormat, done, event, stream};
+use crate::streaming::{EventFormat, done, event, failed, stream};
 
 pub async fn answer(
     State(served): State<RouteState>,
@@ -82,12 +84,10 @@ impl Wanted {
             .flag("logprobs")?
             .unwrap_or(false)
             .then(|| likeliest.unwrap_or(0) as usize);
-        let options = fields.object("stream_options")?;
-        let sends_usage = options.map(|it| it.flag("include_usage")).transpose()?;
         Ok(Wanted {
             choices: fields.count("n", 1..=MOST_CHOICES)?.unwrap_or(1) as usize,
             streams: fields.flag("stream")?.unwrap_or(false),
-            sends_usage: sends_usage.flatten().unwrap_or(false),
+            sends_usage: sends_usage(fields)?,
             generation: Generation {
                 prompt: GenerationPrompt::Conversation {
                     messages: messages::messages(fields)?,
@@ -290,8 +290,7 @@ impl EventFormat for ChunkFormat {
                 out.push_back(self.delta(choice, &json!({}), None, Some(reason)));
             }
             ToServer::Refused { why, message, .. } => {
-                let error = HttpError::refused(why, message).object();
-                out.push_back(event(&json!({ "error": error })));
+                out.push_back(failed(why, message));
             }
             _ => {}
         }

@@ -14,9 +14,9 @@ use crate::fields::JsonFields;
 use crate::logprobs;
 use crate::reply::json as as_json;
 use crate::requests::{ApiAnswers, add, body, client, id, now, usage};
-use crate::sampling::{MOST_CHOICES, of_choice, sampling, stops, tokens};
+use crate::sampling::{MOST_CHOICES, of_choice, sampling, sends_usage, stops, tokens};
 use crate::state::RouteState;
-use crate::streaming::{EventFormat, done, event, stream};
+use crate::streaming::{EventFormat, done, event, failed, stream};
 
 /// Likeliest tokens that this route reports, at most.
 const MOST_LOGPROBS: u64 = 5;
@@ -32,15 +32,13 @@ pub async fn answer(
     let echoes = fields.flag("echo")?.unwrap_or(false);
     let client = client(&headers, fields.text("user")?);
     let streams = fields.flag("stream")?.unwrap_or(false);
-    let options = fields.object("stream_options")?;
-    let sends_usage = options.map(|it| it.flag("include_usage")).transpose()?;
     let reports_logprobs = requests.iter().any(|it| it.logprobs.is_some());
     let (model, answers) = ApiAnswers::begin(&served, &client, requests).await?;
     let mut format = TextFormat {
         id: id("cmpl-"),
         created: now(),
         model,
-        sends_usage: sends_usage.flatten().unwrap_or(false),
+        sends_usage: sends_usage(&fields)?,
         reports_logprobs,
         texts: prompts
             .into_iter()
@@ -208,8 +206,7 @@ impl EventFormat for TextFormat {
                 out.push_back(event(&self.object(vec![last])));
             }
             ToServer::Refused { why, message, .. } => {
-                let error = HttpError::refused(why, message).object();
-                out.push_back(event(&json!({ "error": error })));
+                out.push_back(failed(why, message));
             }
             _ => {}
         }

@@ -78,6 +78,13 @@ pub fn stops(fields: &JsonFields<'_>) -> Result<Vec<String>, HttpError> {
     Ok(stops.into_iter().map(str::to_owned).collect())
 }
 
+/// Reads whether a stream ends with the usage of tokens.
+pub fn sends_usage(fields: &JsonFields<'_>) -> Result<bool, HttpError> {
+    let options = fields.object("stream_options")?;
+    let wanted = options.map(|it| it.flag("include_usage")).transpose()?;
+    Ok(wanted.flatten().unwrap_or(false))
+}
+
 /// Reads a number of tokens.
 pub fn tokens(fields: &JsonFields<'_>, name: &str) -> Result<Option<usize>, HttpError> {
     let tokens = fields.count(name, 1..=MOST_TOKENS)?;

@@ -4,12 +4,13 @@ use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::time::Duration;
 
-use api::ToServer;
+use api::{ApiRefusal, ToServer};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use crate::error::HttpError;
 use crate::requests::ApiAnswers;
 
 /// Interval of the comments that keep a quiet connection open: a long prompt takes minutes to read.
@@ -60,6 +61,11 @@ pub fn stream(answers: ApiAnswers, mut format: impl EventFormat) -> Response {
 /// Makes an event of an object.
 pub fn event(data: &Value) -> Event {
     Event::default().data(data.to_string())
+}
+
+/// Makes the event of an answer that could not be completed.
+pub fn failed(why: ApiRefusal, message: String) -> Event {
+    event(&json!({ "error": HttpError::refused(why, message).object() }))
 }
 
 /// The event after the last one of the two older routes.

@@ -9,7 +9,7 @@ use std::process::Command;
 #[must_use]
 pub fn running(marker: &str) -> usize {
     let output = Command::new("ps")
-        // Otherwise a narrow terminal cuts lines, and a language that is not installed changes letters.
+        // Otherwise a narrow terminal cuts lines, and a locale that is not installed replaces characters.
         .args(["-ww", "-eo", "args"])
         .env("LC_ALL", "C.UTF-8")
         .output()
