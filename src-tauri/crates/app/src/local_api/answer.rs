@@ -29,7 +29,7 @@ pub struct ApiAnswer {
     calls: usize,
     /// Log-probabilities of tokens whose text has not come.
     logprobs: VecDeque<TokenLogprob>,
-    /// Those of text that is held, with the end of each in the text of the answer.
+    /// Log-probabilities of text that is held, with the end of each in the text of the answer.
     held: VecDeque<(usize, TokenLogprob)>,
     /// Bytes of the answer that came, and that were sent.
     written: usize,
@@ -214,5 +214,94 @@ fn refused(id: u64, failure: Failure) -> ToServer {
         id,
         why,
         message: failure.message,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use api::{ApiSampling, GenerationPrompt};
+    use engine::Stats;
+
+    use super::*;
+
+    /// Runs the tokens of an answer through. Returns its pieces, each with the number of its tokens, and its end.
+    fn lines(stop: &[&str], tokens: &[(&str, TokenKind)]) -> (Vec<(String, usize)>, ApiEnd) {
+        let request = Generation {
+            prompt: GenerationPrompt::Conversation {
+                messages: Vec::new(),
+                tools: Vec::new(),
+                thinking: None,
+            },
+            form: AnswerForm::Free,
+            sampling: ApiSampling::default(),
+            max_tokens: None,
+            thinking_budget: None,
+            stop: stop.iter().map(|it| (*it).to_owned()).collect(),
+            logprobs: Some(0),
+        };
+        let mut answer = ApiAnswer::new(&request, Signals::default());
+        let (mut pieces, mut end) = (Vec::new(), None);
+        let mut take = |line| match line {
+            ToServer::Text { text, .. } => pieces.push((text.text, text.logprobs.len())),
+            ToServer::Ended { reason, .. } => end = Some(reason),
+            other => panic!("{other:?}"),
+        };
+        for (piece, kind) in tokens {
+            let (id, logprob, top) = (1, f32::NEG_INFINITY, &[][..]);
+            let event = Event::Logprobs { id, logprob, top };
+            answer.event(7, ApiEvent::Generated(event), &mut take);
+            let (piece, kind) = (*piece, *kind);
+            let event = Event::Token { id, piece, kind };
+            answer.event(7, ApiEvent::Generated(event), &mut take);
+        }
+        let finished = Finished {
+            reason: StopReason::EndOfTurn,
+            stats: Stats::default(),
+        };
+        answer.event(7, ApiEvent::Ended(Ok(finished)), &mut take);
+        (pieces, end.expect("an end"))
+    }
+
+    fn piece(text: &str, tokens: usize) -> (String, usize) {
+        (text.to_owned(), tokens)
+    }
+
+    #[test]
+    fn blank_lines_between_thinking_and_answer_are_left_out_with_their_tokens() {
+        use TokenKind::{Answer, Control, Thinking};
+        let (pieces, end) = lines(
+            &[],
+            &[
+                ("<think>", Control),
+                ("\nHm.", Thinking),
+                ("</think>", Control),
+                ("\n\n", Answer),
+                ("Yes.", Answer),
+                ("\n\n", Answer),
+                ("No.", Answer),
+            ],
+        );
+        let expected = [
+            piece("Hm.", 0),
+            piece("Yes.", 1),
+            piece("\n\n", 1),
+            piece("No.", 1),
+        ];
+        assert_eq!((pieces, end), (expected.to_vec(), ApiEnd::Stop));
+    }
+
+    #[test]
+    fn text_that_may_stop_the_answer_is_held_with_its_tokens() {
+        use TokenKind::Answer;
+        let tokens = [
+            ("A", Answer),
+            ("\n\nB", Answer),
+            ("C", Answer),
+            (":", Answer),
+        ];
+        let (pieces, _) = lines(&["A:", "C:"], &tokens);
+        assert_eq!(pieces, [piece("A\n\nB", 2)]);
+        let (pieces, _) = lines(&["A:"], &tokens);
+        assert_eq!(pieces, [piece("A\n\nB", 2), piece("C", 1), piece(":", 1)]);
     }
 }

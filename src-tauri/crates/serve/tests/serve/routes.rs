@@ -290,6 +290,24 @@ fn a_response_has_items_and_events() {
 }
 
 #[test]
+fn results_in_the_input_of_a_response_stand_in_the_order_of_their_calls() {
+    let program = Program::start();
+    let call =
+        |id: &str| json!({ "type": "function_call", "call_id": id, "name": id, "arguments": "{}" });
+    let output = |id: &str| json!({ "type": "function_call_output", "call_id": id, "output": id });
+    let input = json!([call("a"), call("b"), output("b"), output("a")]);
+    let (id, request, _waiting) = asked(&program, "/v1/responses", json!({ "input": input }));
+    let GenerationPrompt::Conversation { messages, .. } = &request.prompt else {
+        panic!("{request:?}")
+    };
+    let tool = |text: &str| ApiMessage::Tool {
+        text: text.to_owned(),
+    };
+    assert_eq!(messages[1..], [tool("a"), tool("b")]);
+    program.answer(id, "done");
+}
+
+#[test]
 fn what_the_app_refuses_is_an_error_of_its_kind() {
     let program = Program::start();
     for (why, status, code) in [

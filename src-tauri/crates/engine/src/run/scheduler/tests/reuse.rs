@@ -122,3 +122,27 @@ fn a_beginning_that_two_requests_share_is_read_once() {
     assert!(run.written[second].stats.cached_tokens >= 500 - NEGLIGIBLE);
     assert_eq!(run.written[other].ids.len(), 20);
 }
+
+#[test]
+fn a_program_reuses_only_what_programs_have_sent() {
+    let api = |prompt: &Prompt| ModelRequest {
+        priority: Priority::Api,
+        conversation: 9,
+        ..request(prompt, &params(1, 0.0, 3))
+    };
+    let mut session = session();
+    session.set_spare_memory(Box::new(|_, _| 1 << 30));
+    let mut run = ScheduledRun::new(session, 4096);
+    let secret = arbitrary(5, 200);
+    run.run(request(&secret, &params(1, 0.0, 3)));
+    // Its figures would say how far an attempt is right.
+    assert_eq!(run.run(api(&secret)).stats.cached_tokens, 0);
+    assert_eq!(run.run(api(&secret)).stats.cached_tokens, 199);
+    let chat = run.submit(request(&arbitrary(6, 200), &params(1, 0.0, 40)));
+    while run.written[chat].ids.is_empty() {
+        run.step();
+    }
+    let attempt = run.submit(api(&arbitrary(6, 200)));
+    run.finish();
+    assert_eq!(run.written[attempt].stats.cached_tokens, 0);
+}
