@@ -8,7 +8,7 @@ import { manifest } from "./root.mjs";
 import { prepareBrowser, prepareBuild } from "./setup.mjs";
 import { buildUi } from "./ui.mjs";
 
-const INSTALL_DENY = ["cargo", ["install", "--debug", "--locked", "--quiet", "cargo-deny@0.20.2"]];
+const INSTALL_DENY = ["cargo", ["install", "--debug", "--locked", "cargo-deny@0.20.2"]];
 // npm test sets it in CI: then clippy has compiled the workspace, and the test of tidy has run.
 const afterTests = process.env.RUSTC_WORKSPACE_WRAPPER === "clippy-driver";
 

@@ -37,6 +37,12 @@ const RUNNERS = {
 /** Lines of a failed part that its end repeats. */
 const LAST_LINES = 30;
 
+/** Silence after which a step has hung: no compiler and no test is silent for so long. */
+const SILENCE_MS = 15 * 60_000;
+
+/** Signals that end `npm test`, and what it runs. */
+const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"];
+
 /** Sums up the counts in a runner's output. */
 export function countsOf(runner) {
   const { line, counts, skipped } = RUNNERS[runner];
@@ -59,16 +65,17 @@ export class Parts {
   #rows = [];
 
   /**
-   * Runs the steps of a part until one fails. The end names a part that takes longer than its
-   * budget, and tests that passed at a second try (`flaky: NAME`).
+   * Runs the steps of a part until one fails. A step that prints nothing for too long is killed. The
+   * end names a part that takes longer than its budget, and tests that passed at a second try
+   * (`flaky: NAME`).
    */
-  async run(title, steps, { env = process.env, count, budget = Infinity }) {
+  async run(title, steps, { env = process.env, count, budget = Infinity, silence = SILENCE_MS }) {
     console.log(`\n\u2500\u2500 ${title} ${"\u2500".repeat(Math.max(0, 76 - title.length))}`);
     const started = Date.now();
     let output = "";
     let status = 0;
     for (const [program, args] of steps) {
-      const step = await runStep(program, args, env);
+      const step = await runStep(program, args, env, silence);
       output += step.output;
       status = step.status;
       if (status !== 0) break;
@@ -122,19 +129,47 @@ export class Parts {
 }
 
 /** Runs a program, and both prints and returns its output. */
-function runStep(program, args, env) {
+function runStep(program, args, env, silence) {
   return new Promise((resolve) => {
-    const child = spawn(program, args, { cwd: root, env, stdio: ["ignore", "pipe", "pipe"] });
+    // In a process group of its own, which can be killed whole.
+    const detached = process.platform !== "win32";
+    const stdio = ["ignore", "pipe", "pipe"];
+    const child = spawn(program, args, { cwd: root, env, stdio, detached });
+    const interrupt = () => {
+      // A script in the group ends the group that it has started.
+      killGroup(child.pid, "SIGTERM");
+      process.exit(130);
+    };
+    for (const signal of SIGNALS) process.once(signal, interrupt);
     let output = "";
+    const hang = () => {
+      take(process.stdout)(`\nhung: nothing was printed for ${silence / 1000} s\n`);
+      killGroup(child.pid, "SIGKILL");
+    };
+    const timer = setTimeout(hang, silence);
     const take = (to) => (chunk) => {
+      timer.refresh();
       to.write(chunk);
       output += chunk;
     };
     child.stdout.setEncoding("utf8").on("data", take(process.stdout));
     child.stderr.setEncoding("utf8").on("data", take(process.stderr));
-    child.on("error", (error) => resolve({ status: 1, output: `${program}: ${error.message}` }));
+    const end = (result) => {
+      clearTimeout(timer);
+      for (const signal of SIGNALS) process.off(signal, interrupt);
+      resolve(result);
+    };
+    child.on("error", (error) => end({ status: 1, output: `${program}: ${error.message}` }));
     child.on("close", (status) =>
-      resolve({ status: status ?? 1, output: output.replace(/\u001b\[[0-9;]*m/g, "") }),
+      end({ status: status ?? 1, output: output.replace(/\u001b\[[0-9;]*m/g, "") }),
     );
   });
+}
+
+function killGroup(leader, signal) {
+  try {
+    process.kill(-leader, signal);
+  } catch {
+    // It has ended.
+  }
 }

@@ -67,6 +67,29 @@ test("the end repeats why a part failed", () => {
   assert.match(output, /\npart failed:\nthe reason\n\n {20}/);
 });
 
+test("a step that hangs is killed with its children, and the next part still runs", () => {
+  const sleeper = `
+    import { spawn } from "node:child_process";
+    spawn("sleep", ["600"], { stdio: "inherit" });
+    console.log("begun");
+    setTimeout(() => {}, 600_000);`;
+  const script = `
+    import { Parts, countsOf } from ${JSON.stringify(new URL("./parts.mjs", import.meta.url).href)};
+    const parts = new Parts();
+    const node = (script) => [process.execPath, ["--input-type=module", "-e", script]];
+    const count = countsOf("cargo");
+    await parts.run("hangs", [node(${JSON.stringify(sleeper)})], { count, silence: 2000 });
+    await parts.run("next", [node(${JSON.stringify(well)})], { count });
+    parts.close(Date.now());`;
+  const done = spawnSync(process.execPath, ["--input-type=module", "-e", script], {
+    encoding: "utf8",
+    timeout: 60_000,
+  });
+  assert.equal(done.status, 1);
+  assert.match(done.stdout, /^begun\n\nhung: nothing was printed for 2 s$/m);
+  assert.equal(done.stdout.trim().split("\n").at(-1), "3 passed, 1 failed");
+});
+
 test("what was skipped is counted, and alone fails nothing", () => {
   const skipped = 'console.log("test result: ok. 0 passed; 0 failed; 2 ignored;")';
   assert.deepEqual(ending(skipped, well), { status: 0, last: "3 passed, 0 failed, 2 skipped" });
