@@ -17,7 +17,7 @@ const PURGE_PAUSE: Duration = Duration::from_millis(200);
 /// Time limit and pause for the indexing of messages.
 const INDEXING: Duration = Duration::from_millis(50);
 const INDEX_PAUSE: Duration = Duration::from_millis(50);
-/// Multiple of the usual pause after which failed work is retried: as a rule the disk was full.
+/// Multiple of the usual pause after which failed work is retried: as a rule the disk was full, or the file in use.
 const RETRY: u32 = 12;
 
 pub(crate) struct Upkeep {
@@ -80,16 +80,28 @@ impl Upkeep {
                 if let Err(error) = stores.disk.compact() {
                     tracing::warn!(%error, "the file did not become smaller");
                 }
-                self.purging.done_for(today);
+                match stores.disk.empty_wal() {
+                    Ok(true) => self.purging.done_for(today),
+                    // Another process reads the file.
+                    Ok(false) => self.retry_purge(),
+                    Err(error) => {
+                        tracing::warn!(%error, "purged content is still in the WAL");
+                        self.retry_purge();
+                    }
+                }
             }
             // With a full disk the chats can still be read.
             Err(error) => {
                 tracing::warn!(%error, "what expired was not purged");
-                self.purging = Daily::after(RETRY * self.timing.retry_after);
+                self.retry_purge();
             }
         }
         step.changed.get_or_insert_default();
         Some(step)
+    }
+
+    fn retry_purge(&mut self) {
+        self.purging = Daily::after(RETRY * self.timing.retry_after);
     }
 
     /// Indexes some of the messages that the search lacks after an upgrade, if that is due.
@@ -140,6 +152,8 @@ fn purge_some(stores: &Stores, now: i64, step: &mut PurgeStep) -> Result<bool, S
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use jiff::civil::date;
     use store::faults;
 
@@ -193,6 +207,31 @@ mod tests {
         upkeep.purge_soon();
         upkeep.purge(&stores, DAY, TODAY);
         assert!(stores.disk.chats().ids_of_all()?.is_empty());
+        Ok(())
+    }
+
+    #[test]
+    fn purged_content_leaves_the_wal_once_no_other_reads_the_file()
+    -> Result<(), Box<dyn std::error::Error>> {
+        let folder = tempfile::tempdir()?;
+        let file = folder.path().join("goldcrest.db");
+        let wal_bytes =
+            || Ok::<_, std::io::Error>(fs::metadata(file.with_extension("db-wal"))?.len());
+        let stores = Stores::new(Store::open(&file)?)?;
+        let chat = stores.disk.chats().create("Expired", "2026-03-01", 1)?;
+        stores.disk.chats().delete(chat, 1)?;
+        stores.disk.chats().expire(&[chat])?;
+        let mut upkeep = due_at_once();
+        let reading = faults::read_on(&file)?;
+        assert!(upkeep.purge(&stores, DAY, TODAY).is_some());
+        assert!(stores.disk.chats().ids_of_all()?.is_empty());
+        assert!(wal_bytes()? > 0, "the other reads it");
+        assert!(upkeep.purging.due() < Instant::now() + RETRY * Timing::default().retry_after);
+        drop(reading);
+        upkeep.purge_soon();
+        assert!(upkeep.purge(&stores, DAY, TODAY).is_some());
+        assert_eq!(wal_bytes()?, 0);
+        assert!(!upkeep.purging.is_due(TODAY));
         Ok(())
     }
 

@@ -57,6 +57,13 @@ pub fn mend_queue(database: &Path, chat: ChatId) -> Result<(), StoreError> {
     Ok(())
 }
 
+/// Reads the file until the connection is dropped.
+pub fn read_on(database: &Path) -> Result<Connection, StoreError> {
+    let db = Connection::open(database)?;
+    db.execute_batch("BEGIN; SELECT count(*) FROM chat")?;
+    Ok(db)
+}
+
 /// Simulates a full disk: the file may grow by `pages` at most.
 pub fn fill_disk(store: &Store, pages: u32) -> Result<(), StoreError> {
     let count: u32 = store

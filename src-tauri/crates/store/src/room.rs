@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use rusqlite::Row;
 
+use crate::deadline::BUSY;
 use crate::error::StoreError;
-use crate::table::chat::empty_wal;
 use crate::{Store, deadline};
 
 /// Bytes of the disk that an import leaves to other programs, and to the chats.
@@ -59,8 +59,18 @@ impl Store {
             Err(error) if deadline::is_over(&error) => {}
             vacuumed => vacuumed?,
         }
-        empty_wal(&self.db);
         Ok(())
+    }
+
+    /// Empties the WAL, so that purged content leaves it, too. Returns whether it did: it cannot while another
+    /// connection uses the file, and waiting for that one would block everything else.
+    pub fn empty_wal(&self) -> Result<bool, StoreError> {
+        self.db.busy_timeout(Duration::ZERO)?;
+        let busy = self
+            .db
+            .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0));
+        self.db.busy_timeout(BUSY)?;
+        Ok(!busy?)
     }
 
     fn number(&self, pragma: &str) -> rusqlite::Result<u64> {

@@ -12,7 +12,7 @@ use store::{NewMessage, Parts, Store, faults};
 use crate::bench::Bench;
 use crate::beside::Beside;
 use crate::clocks::{SetClock, TIMING};
-use crate::scripted::{Script, Step};
+use crate::scripted::{EVENT_TIMEOUT, Script, Step};
 use crate::shown::texts;
 
 /// Returns whether any file of a folder contains a text.
@@ -33,7 +33,12 @@ fn is_on_disk(folder: &Path, text: &str) -> bool {
 
 /// Waits until none of the [`WORDS`] is in any file of a folder.
 fn until_off_disk(folder: &Path) {
-    while WORDS.iter().any(|word| is_on_disk(folder, word)) {
+    let begun = Instant::now();
+    while let Some(word) = WORDS.iter().find(|word| is_on_disk(folder, word)) {
+        assert!(
+            begun.elapsed() < EVENT_TIMEOUT,
+            "{word} is still on the disk"
+        );
         thread::sleep(Duration::from_millis(20));
     }
 }

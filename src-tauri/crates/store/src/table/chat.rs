@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, OptionalExtension, Params, Row};
 
-use crate::deadline::BUSY;
 use crate::error::StoreError;
 use crate::migrate::Step;
 use crate::table::id::{ChatId, FolderId, MessageId};
@@ -116,15 +115,6 @@ impl ChatRow {
             continues: row.get::<_, Option<i64>>("continues")?.map(ChatId),
         })
     }
-}
-
-/// Truncates the WAL, so that purged content leaves it too.
-pub(crate) fn empty_wal(db: &Connection) {
-    // While another connection reads, this does nothing, and closing the file does it. Waiting for that connection
-    // would block everything else.
-    let _ = db.busy_timeout(Duration::ZERO);
-    let _ = db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
-    let _ = db.busy_timeout(BUSY);
 }
 
 /// The chats.
@@ -313,8 +303,9 @@ impl ChatTable<'_> {
         Ok(())
     }
 
-    /// Purges the chats that were deleted before this time, with their messages, from the WAL too, within the time
-    /// limit: the search indices take at least ten milliseconds per message. Returns whether there is more.
+    /// Purges the chats that were deleted before this time, with their messages, within the time limit: the search
+    /// indices take at least ten milliseconds per message. Returns whether there is more. The WAL still holds them until
+    /// [`Store::empty_wal`].
     pub fn purge(&self, deleted_before: i64, within: Duration) -> Result<bool, StoreError> {
         let end = Instant::now() + within;
         let transaction = self.db.unchecked_transaction()?;
@@ -342,9 +333,6 @@ impl ChatTable<'_> {
                 .execute([chat])?;
         }
         transaction.commit()?;
-        if !expired.is_empty() {
-            empty_wal(self.db);
-        }
         Ok(false)
     }
 

@@ -11,7 +11,6 @@ use serde::Serialize;
 
 use crate::error::StoreError;
 use crate::migrate::Step;
-use crate::table::chat::empty_wal;
 use crate::table::id::{ChatId, MessageId};
 use crate::table::message::MessageTable;
 
@@ -162,8 +161,8 @@ impl MessageTable<'_> {
         Ok(())
     }
 
-    /// Purges the messages that were deleted before this time, with their descendants, from the WAL too, within the
-    /// time limit.
+    /// Purges the messages that were deleted before this time, with their descendants, within the time limit. The WAL
+    /// still holds them until [`Store::empty_wal`].
     pub fn purge(&self, deleted_before: i64, within: Duration) -> Result<Purged, StoreError> {
         let end = Instant::now() + within;
         let transaction = self.db.unchecked_transaction()?;
@@ -194,9 +193,6 @@ impl MessageTable<'_> {
         }
         drop(next);
         transaction.commit()?;
-        if !purged.chats.is_empty() && !purged.more {
-            empty_wal(self.db);
-        }
         Ok(purged)
     }
 

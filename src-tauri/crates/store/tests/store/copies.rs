@@ -263,6 +263,7 @@ fn what_was_purged_is_in_no_file() {
     assert!(contains("quartzite") && contains("Xylophones"));
     store.chats().delete(secret, 500).unwrap();
     while store.chats().purge(501, Duration::from_millis(1)).unwrap() {}
+    assert!(store.empty_wal().unwrap());
     daily_copy(&path, "2026-03-05").unwrap();
     for word in words {
         assert!(!contains(word), "{word} while the store is open");

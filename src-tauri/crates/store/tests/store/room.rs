@@ -15,6 +15,7 @@ fn purge(store: &Store, chats: &[ChatId]) {
         store.chats().delete(*chat, 500).unwrap();
     }
     while store.chats().purge(501, Duration::from_millis(50)).unwrap() {}
+    assert!(store.empty_wal().unwrap());
 }
 
 /// Long texts, of one word and of many.
@@ -36,6 +37,7 @@ fn a_large_purge_gives_its_room_back_and_changes_nothing_else() {
     purge(&store, &large);
     assert!(bytes(&path) > 20 << 20, "{}", bytes(&path));
     store.compact().unwrap();
+    assert!(store.empty_wal().unwrap());
     assert!(bytes(&path) < 1 << 20, "{}", bytes(&path));
     store.messages().show(last).unwrap();
     assert_eq!(titles(&store), ["Goldcrests"]);
