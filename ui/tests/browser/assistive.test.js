@@ -112,12 +112,12 @@ scene("what a setting does is read with its field", {}, async (page) => {
 });
 
 scene("the status line says nothing of the chat before", {}, async (page) => {
-  const status = page.getByRole("status").first();
+  const status = page.getByRole("status").filter({ hasText: "six grams" });
   await ask(page, "Say: It weighs six grams.");
   await answered(page);
-  await soon(async () => assert.match(await status.textContent(), /six grams/));
+  await status.waitFor({ state: "attached" });
   await chats(page).getByText(SOURDOUGH).click();
-  await soon(async () => assert.equal(await status.textContent(), ""));
+  await status.waitFor({ state: "detached" });
 });
 
 scene("the models page takes the focus from its shortcut, and gives it back", {}, async (page) => {
