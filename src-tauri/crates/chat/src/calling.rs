@@ -21,6 +21,8 @@ struct CallingAnswer {
     message: MessageId,
     /// The call that waits or runs.
     call: Option<CurrentCall>,
+    /// Call at which the answer was interrupted before.
+    interrupted: Option<String>,
 }
 
 struct CurrentCall {
@@ -33,12 +35,20 @@ struct CurrentCall {
 }
 
 impl Calling {
-    pub fn begin(&mut self, chat: ChatId, message: MessageId) {
+    /// Adds an answer. `interrupted`: the id of the call at which it was interrupted before.
+    pub fn begin(&mut self, chat: ChatId, message: MessageId, interrupted: Option<String>) {
         self.answers.push(CallingAnswer {
             chat,
             message,
             call: None,
+            interrupted,
         });
+    }
+
+    /// Returns whether an answer was interrupted at this call, which may have run.
+    pub fn may_have_run(&self, message: MessageId, id: &str) -> bool {
+        let answer = self.answers.iter().find(|it| it.message == message);
+        answer.is_some_and(|it| it.interrupted.as_deref() == Some(id))
     }
 
     /// Lets a call wait for consent.

@@ -27,6 +27,8 @@ use crate::view::{CallStatus, CallView, ChatEvent, Consent, ToolView};
 const SEARCH: &str = "search_chats";
 /// Result of a call that was stopped while it ran.
 const STOPPED: &str = "The call was stopped. It may have taken effect.";
+const MAY_HAVE_RUN: &str =
+    "The answer was interrupted at this call, which may have taken effect already.";
 const OUTSIDE: &str = "This chat has content from outside, which may have led to this call. So it is asked each time.";
 /// Characters of the user's word to the model.
 const MAX_REASON: usize = 500;
@@ -59,20 +61,28 @@ impl CallResult {
 }
 
 impl ChatActor {
-    /// Returns whether an answer that goes on has calls to be run first.
-    pub(super) fn has_open_calls(&self, waiting: &WaitingAnswer) -> bool {
+    /// Returns the id of the first call without a result, of an answer that goes on.
+    pub(super) fn open_call(&self, waiting: &WaitingAnswer) -> Option<String> {
         let goes_on = matches!(waiting.start, AnswerStart::Resumed | AnswerStart::GoesOn);
         let row = self
             .stores
             .message(waiting.message)
             .ok()
-            .filter(|_| goes_on);
-        row.is_some_and(|row| rounds::open_calls(&row.progress.parts).next().is_some())
+            .filter(|_| goes_on)?;
+        let call = rounds::open_calls(&row.progress.parts).next()?;
+        Some(call.id.to_owned())
     }
 
-    /// Runs the calls of an answer. It goes on when all have results.
-    pub(super) fn begin_calls(&mut self, chat: ChatId, message: MessageId) {
-        self.answers.calling.begin(chat, message);
+    /// Runs the calls of an answer. It goes on when all have results. `interrupted`: see [`Calling::begin`].
+    ///
+    /// [`Calling::begin`]: crate::calling::Calling::begin
+    pub(super) fn begin_calls(
+        &mut self,
+        chat: ChatId,
+        message: MessageId,
+        interrupted: Option<String>,
+    ) {
+        self.answers.calling.begin(chat, message, interrupted);
         self.next_call(chat, message);
     }
 
@@ -104,16 +114,22 @@ impl ChatActor {
             match self.prepared(chat, &row, call)? {
                 Err(result) => self.add_result(&row, call.id, result)?,
                 Ok(prepared) => {
-                    match self.asks(chat, &row, &prepared.tool.info())? {
+                    let info = prepared.tool.info();
+                    let may_have_run = self.answers.calling.may_have_run(message, call.id);
+                    let asking = match may_have_run && info.effects.changes {
+                        true => Some(Asking(Some(MAY_HAVE_RUN.to_owned()))),
+                        false => self.asks(chat, &row, &info)?,
+                    };
+                    match asking {
                         None => self.run_call(chat, &row, call, prepared)?,
                         Some(Asking(asks_because)) => {
                             let view = CallView {
                                 id: call.id.to_owned(),
                                 status: CallStatus::Asks,
-                                tool: ToolView::from(&*prepared.tool.info()),
+                                tool: ToolView::from(&*info),
                                 asks_because,
                             };
-                            let fingerprint = prepared.tool.info().fingerprint();
+                            let fingerprint = info.fingerprint();
                             self.answers.calling.ask(message, view, fingerprint);
                         }
                     }

@@ -10,7 +10,9 @@ use tools::Effects;
 
 use crate::importing::chats;
 use crate::scripted::{Bench, EVENT_TIMEOUT, Script, Step, TODAY};
-use crate::tool_bench::{CHANGES, Tools, bench, kinds, pure, results, turn_on, until_asked};
+use crate::tool_bench::{
+    CHANGES, Tools, allow_always, bench, kinds, pure, results, turn_on, until_asked,
+};
 
 #[test]
 fn an_answer_calls_a_tool_and_goes_on_with_its_result() {
@@ -369,10 +371,65 @@ fn a_waiting_call_is_not_run_after_a_restart() {
     assert_eq!(shown.state, MessageState::Interrupted);
     assert!(shown.calls.is_empty() && results(&shown).is_empty());
     assert_eq!(kinds(&shown), ["text", "call"]);
-    // Continue asks again.
+    // Continue asks again, also about a tool that may run at once: after a crash the call may have taken effect.
+    allow_always(&mut bench, "write");
+    assert_eq!(tools.runs(), 1);
     bench.chat.continue_answer(message.id).unwrap();
-    until_asked(&mut bench);
-    assert_eq!(tools.runs(), 0);
+    let (_, message, asked) = until_asked(&mut bench);
+    let reason = asked.asks_because.expect("a reason");
+    assert!(reason.contains("may have taken effect"), "{reason}");
+    assert_eq!(tools.runs(), 1);
+    // The next call does not ask.
+    bench
+        .script
+        .answer([Step::Call("write", r#"{"text": "b"}"#)]);
+    bench.script.answer([Step::Say("Done.")]);
+    let allowed = bench
+        .chat
+        .answer_call(message.id, &*asked.id, Consent::Once);
+    allowed.unwrap();
+    let answer = bench.until_ended();
+    assert_eq!(answer.state, MessageState::Done);
+    assert_eq!(tools.runs(), 3);
+}
+
+#[test]
+fn a_call_ends_by_the_time_limit_of_the_settings() {
+    let (_, mut bench) = pure(&["echo"]);
+    let mut settings = bench.chat.snapshot().unwrap().settings;
+    settings.tool_seconds = 1000;
+    bench.chat.save_settings(settings).unwrap();
+    bench
+        .script
+        .answer([Step::Call("echo", r#"{"text": "seconds"}"#)]);
+    bench.chat.send(None, "Go.", false).unwrap();
+    let (left, _) = results(&bench.until_ended()).remove(0);
+    let left: u32 = left.parse().unwrap();
+    assert!((900..=1000).contains(&left), "{left} s");
+}
+
+#[test]
+fn a_regenerated_answer_calls_again_and_knows_nothing_of_the_calls_before() {
+    let (tools, mut bench) = pure(&["echo"]);
+    let call = || Step::Call("echo", r#"{"text": "6"}"#);
+    for _ in 0..2 {
+        bench.script.answer([call()]);
+        bench.script.answer([Step::Say("Six.")]);
+    }
+    bench.chat.send(None, "How heavy?", false).unwrap();
+    let first = bench.until_ended();
+    bench.chat.regenerate(first.id, false, None).unwrap();
+    let second = bench.until_ended();
+    assert_ne!(second.id, first.id);
+    assert_eq!(kinds(&second), ["call", "result", "text"]);
+    assert_eq!(
+        tools.runs(),
+        2,
+        "the result of the other answer is not taken"
+    );
+    let turns = bench.script.turns();
+    assert_eq!(turns[2].tools, ["echo"]);
+    assert_eq!(turns[2].history.len(), 1, "the question alone");
 }
 
 #[test]

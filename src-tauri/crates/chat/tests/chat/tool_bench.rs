@@ -3,16 +3,18 @@
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use chat::{CallStatus, CallView, ChatEvent, ChatId, Message, Part, Settings, ToolOutcome};
+use chat::{
+    CallStatus, CallView, ChatEvent, ChatId, Consent, Message, Part, Settings, ToolOutcome,
+};
 use inference::ToolDefinition;
 use serde_json::{Map, Value, json};
 use tools::{
     Effects, Registry, Tool, ToolError, ToolInfo, ToolOutput, ToolProvider, ToolRun, ToolSource,
 };
 
-use crate::scripted::Bench;
+use crate::scripted::{Bench, Step};
 
 /// A tool that returns its arguments, or waits until the test lets it go on.
 pub struct Echo {
@@ -42,6 +44,11 @@ impl Tool for Echo {
         }
         match arguments.get("text").and_then(Value::as_str) {
             Some("panic") => panic!("the tool broke"),
+            Some("seconds") => {
+                let left = run.deadline.saturating_duration_since(Instant::now());
+                let text = left.as_secs().to_string();
+                Ok(ToolOutput { text })
+            }
             Some("fail") => Err(ToolError::Failed("It failed.".to_owned())),
             Some("functions") => {
                 let names = run
@@ -141,6 +148,19 @@ impl ToolProvider for Exchanged {
     fn tools(&self) -> Vec<Arc<dyn Tool>> {
         self.0.lock().unwrap().clone()
     }
+}
+
+/// Has the model call a tool, and allows the tool from then on.
+pub fn allow_always(bench: &mut Bench, tool: &'static str) -> ChatId {
+    bench.script.answer([Step::Call(tool, "{}")]);
+    bench.chat.send(None, "Go.", false).unwrap();
+    let (chat, message, asked) = until_asked(bench);
+    let allowed = bench
+        .chat
+        .answer_call(message.id, &*asked.id, Consent::Always);
+    allowed.unwrap();
+    bench.until_ended();
+    chat
 }
 
 pub const CHANGES: Effects = Effects {
