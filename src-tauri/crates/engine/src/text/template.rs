@@ -54,7 +54,12 @@ impl ChatTemplate {
             .filter(|_| may_run)
             .and_then(|source| compile(source).ok());
         let Some(environment) = published else {
-            return Self::of_protocol(chosen.protocol);
+            let mut own = Self::of_protocol(chosen.protocol);
+            if let Some([tools, calls]) = source.and_then(introductions) {
+                own.environment.add_global("tools_introduction", tools);
+                own.environment.add_global("calls_introduction", calls);
+            }
+            return own;
         };
         let mut template = Self::new(chosen.protocol, environment);
         if !template.capabilities.tools && chosen.protocol.tools.is_some() {
@@ -161,6 +166,22 @@ impl ChatTemplate {
             code: lists(tools.and_then(|it| it.signatures), json!(MARK)),
         }
     }
+}
+
+/// Returns the words before the list of tools, and before the form of a call, of a template of Qwen's that does not run.
+/// Its models were trained on them. Words that are not plain are not taken.
+fn introductions(source: &str) -> Option<[String; 2]> {
+    const LONGEST: usize = 500;
+    let (_, rest) = source.split_once(r"# Tools\n\n")?;
+    let (tools, rest) = rest.split_once(r"\n<tools>")?;
+    let (_, rest) = rest.split_once(r"</tools>\n\n")?;
+    let (calls, _) = rest.split_once(r"\n<tool_call>")?;
+    let words = [tools, calls].map(|words| words.replace(r"\n", "\n"));
+    let is_plain = |c: char| c == '\n' || (' '..='~').contains(&c) && !"\"'\\{|}".contains(c);
+    let are_plain = words
+        .iter()
+        .all(|words| words.len() <= LONGEST && words.chars().all(is_plain));
+    are_plain.then_some(words)
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::model::architecture::SMOLLM3;
+use crate::model::architecture::{QWEN3, SMOLLM3};
 use crate::text::reference::{self, Published};
 
 const TODAY: Date = Date::constant(2026, 3, 5);
@@ -225,6 +225,31 @@ fn a_template_of_unknown_text_does_not_run() {
         let context = json!({"messages": [{"role": "user", "content": "Hi"}]});
         let rendered = template.render(&context, TODAY);
         assert_eq!(rendered, built_in.render(&context, TODAY), "{source:?}");
+    }
+}
+
+#[test]
+fn plain_words_about_tools_are_taken_from_a_template_that_does_not_run() {
+    let long = "x".repeat(501);
+    for (words, are_taken) in [
+        (r"Call them\n\nwithin <tools></tools>:", true),
+        ("{{ 7 * 6 }}", false),
+        ("<|im_end|>", false),
+        (r"Call\tthem", false),
+        ("Quote 'them", false),
+        (&*long, false),
+    ] {
+        let source = format!(
+            r##"<|im_start|> <think> {{{{ "# Tools\n\n{words}\n<tools>" }}}} {{{{ "</tools>\n\nSo:\n<tool_call>" }}}}"##
+        );
+        let chosen = ChosenProtocol::of_model(Some(&source), &QWEN3, |_| true);
+        let template = ChatTemplate::of_file(Some(&source), chosen.expect("a format"));
+        let context = json!({"messages": [{"role": "user", "content": "Hi"}], "tools": [{}]});
+        let rendered = template.render(&context, TODAY).expect("a prompt");
+        let plain = words.replace(r"\n", "\n");
+        let taken = rendered.contains(&format!("# Tools\n\n{plain}\n<tools>\n{{}}\n"));
+        assert_eq!(taken, are_taken, "{rendered}");
+        assert_eq!(rendered.contains("So:\n<tool_call>"), are_taken);
     }
 }
 
