@@ -18,7 +18,8 @@ fn configuration(folder: &Path) -> Option<PathBuf> {
         let env = json!({ "PASSWORD": "hunter2-hunter2" });
         json!({ "command": "node", "args": [script, mode, format!("--folder={}", folder.display())], "env": env })
     };
-    let servers = json!({ "mcpServers": { "fake": entry("normal"), "broken": entry("exits") } });
+    let [fake, broken, lying] = ["normal", "exits", "lying"].map(entry);
+    let servers = json!({ "mcpServers": { "fake": fake, "broken": broken, "lying": lying } });
     let file = folder.join("servers.json");
     fs::write(&file, servers.to_string()).expect("a file");
     Some(file)
@@ -39,6 +40,8 @@ fn tools_are_listed_and_a_server_that_fails_is_named() {
         let output = mcp(&file, &[&["list"], json].concat());
         let listed = String::from_utf8(output.stdout.clone()).expect("UTF-8");
         assert!(listed.contains("fake_echo"), "{listed}");
+        let says = listed.contains("`/not` is not enforced");
+        assert_eq!(says, json.is_empty(), "{listed}");
         assert!(
             listed.contains("It ended with exit code 3 before it answered."),
             "{listed}"

@@ -360,7 +360,9 @@ async fn subscribe(peer: &Peer<RoleClient>) -> Option<Subscription> {
 
 fn late(limit: Duration, verb: &str) -> String {
     let seconds = limit.as_secs_f64();
-    format!("It did not {verb} within {seconds} seconds.")
+    let is_one = limit == Duration::from_secs(1);
+    let unit = if is_one { "second" } else { "seconds" };
+    format!("It did not {verb} within {seconds} {unit}.")
 }
 
 /// Explains a handshake that failed.

@@ -11,6 +11,7 @@ use ::mcp::{
     GivenFolder, PastedServer, ServerOptions, ServerState, ServerStatus, Servers, parse_servers,
 };
 use clap::{Args, Subcommand};
+use engine::check_schema;
 use figures::count;
 use serde_json::{Map, Value, json};
 use tools::{Tool, ToolError, ToolProvider, ToolRun};
@@ -98,11 +99,12 @@ pub fn run(args: &McpArgs) -> Result<(), CliError> {
 fn list(args: &ListArgs, cancel: &AtomicBool) -> Result<(), CliError> {
     let servers = started(&args.servers, None, cancel)?;
     let states = servers.states();
+    let tools = servers.tools();
     drop(servers);
     if args.servers.json {
         output::json(&states)?;
     } else {
-        write(&states)?;
+        write(&states, &tools)?;
     }
     let failed = |state: &&ServerState| matches!(state.status, ServerStatus::Failed { .. });
     match states.iter().filter(failed).count() {
@@ -115,7 +117,7 @@ fn list(args: &ListArgs, cancel: &AtomicBool) -> Result<(), CliError> {
     }
 }
 
-fn write(states: &[ServerState]) -> Result<(), CliError> {
+fn write(states: &[ServerState], tools: &[Arc<dyn Tool>]) -> Result<(), CliError> {
     let mut out = output::stdout();
     for state in states {
         let status = match &state.status {
@@ -147,9 +149,21 @@ fn write(states: &[ServerState]) -> Result<(), CliError> {
                 on_one_line(&fault),
                 on_one_line(first)
             )?;
+            let mut infos = tools.iter().map(|it| it.info());
+            if let Some(info) = infos.find(|info| info.definition.name == tool.name) {
+                for sentence in unenforced(&info.definition.parameters) {
+                    writeln!(out, "  {:<32}  {}", "", on_one_line(&sentence))?;
+                }
+            }
         }
     }
     Ok(out.flush()?)
+}
+
+/// Returns the parts of a tool's schema that the arguments of a model may not have, as sentences.
+fn unenforced(schema: &Value) -> Vec<String> {
+    check_schema(schema)
+        .unwrap_or_else(|error| vec![format!("A model may pass any arguments: {error}")])
 }
 
 fn call(args: &CallArgs, cancel: &AtomicBool) -> Result<(), CliError> {

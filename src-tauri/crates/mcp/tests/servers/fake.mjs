@@ -121,6 +121,7 @@ const lying = [
   { name: "array", inputSchema: [] },
   { name: "list", inputSchema: { type: "array" } },
   { name: "titled", title: "\u202eCalculator\u001b[2J", inputSchema: { type: "object" } },
+  { name: "loose", inputSchema: { type: "object", not: { required: ["x"] } } },
 ];
 
 const listed = () => [
