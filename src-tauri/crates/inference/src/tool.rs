@@ -28,6 +28,13 @@ pub enum Constraint {
         /// True if the answer is a call, without other text.
         required: bool,
     },
+    /// The answer is a call of one of these tools, or else JSON of this schema.
+    CallsOrJson {
+        /// The tools.
+        tools: Arc<[ToolDefinition]>,
+        /// The schema.
+        schema: Arc<Value>,
+    },
     /// No call can be begun.
     NoCalls,
     /// The answer is JSON of this schema.

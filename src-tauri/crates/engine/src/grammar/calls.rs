@@ -29,11 +29,13 @@ struct CallGrammar {
 }
 
 impl Grammars {
-    /// Calls of these tools. A tool whose schema cannot be used has any object as its arguments.
+    /// Calls of these tools. A tool whose schema cannot be used has any object as its arguments. `or_json`: the schema of
+    /// an answer in place of required calls.
     pub(super) fn calls(
         &mut self,
         tools: &Arc<[ToolDefinition]>,
         required: bool,
+        or_json: Option<&Value>,
     ) -> Result<AnswerRules, GenerateError> {
         let Some((format, runs_code)) = self.calls.filter(|_| !tools.is_empty()) else {
             return if required {
@@ -43,9 +45,13 @@ impl Grammars {
                 Ok(AnswerRules::free())
             };
         };
+        if or_json.is_some() && format.tags.is_none() {
+            let reason = "this model cannot choose between a call and a format, as both are JSON";
+            return Err(GenerateError::Form(reason.to_owned()));
+        }
         let schemas = |tool: &ToolDefinition| {
             usable(&tool.parameters)
-                .inspect_err(|error| tracing::debug!(tool = tool.name, %error, "any arguments"))
+                .inspect_err(|error| tracing::warn!(tool = tool.name, %error, "any arguments"))
                 .unwrap_or_else(|_| UsableSchema::any_object())
         };
         let code = tools.iter().find(|tool| tool.code.is_some());
@@ -66,7 +72,8 @@ impl Grammars {
             let rest = match self.start(&grammar.json_rest, &grammar) {
                 Ok(rest) => rest,
                 // Together the schemas are too large.
-                Err(_) => {
+                Err(error) => {
+                    tracing::warn!(%error, "any arguments, of all tools");
                     grammar = loose;
                     self.start(&grammar.json_rest, &grammar)?
                 }
@@ -80,7 +87,12 @@ impl Grammars {
         let newlines = "(\"\\n\" \"\\n\"?)?";
         let required = match (required, format.tags) {
             (false, _) => None,
-            (true, Some(_)) => Some(self.start(&format!("{newlines} ({whole})"), &grammar)?),
+            (true, Some(_)) => {
+                let or_json = or_json.map(|schema| format!("| %json {schema}"));
+                let or_json = or_json.unwrap_or_default();
+                let start = format!("{newlines} ({whole} {or_json})");
+                Some(self.start(&start, &grammar)?)
+            }
             (true, None) => Some(self.start(&whole, &grammar)?),
         };
         let next = match format.tags {
@@ -99,6 +111,7 @@ impl Grammars {
         let code = code.and_then(|tool| Some((tool.name.clone(), tool.code.clone()?)));
         let form = Form::Calls(Box::new(CallRules {
             required,
+            or_json: or_json.is_some(),
             next,
             format,
             keys: keys.collect(),

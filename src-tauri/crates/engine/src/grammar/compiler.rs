@@ -61,7 +61,11 @@ impl Grammars {
                 AnswerRules::json(self.json(&schema)?)
             }
             Constraint::NoCalls => self.no_calls(),
-            Constraint::Calls { tools, required } => self.calls(tools, *required)?,
+            Constraint::Calls { tools, required } => self.calls(tools, *required, None)?,
+            Constraint::CallsOrJson { tools, schema } => {
+                let schema = usable(schema)?.schema;
+                self.calls(tools, true, Some(&schema))?
+            }
         });
         self.compiled.truncate(Self::CAPACITY - 1);
         self.compiled

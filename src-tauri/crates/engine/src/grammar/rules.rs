@@ -35,6 +35,8 @@ pub(crate) enum Form {
 pub(crate) struct CallRules {
     /// The form of the whole answer, if it is to be a call.
     pub required: Option<Matcher>,
+    /// True if that form has JSON in place of a call, which never begins like a tag.
+    pub or_json: bool,
     /// The form behind a call; `None` if nothing may follow.
     pub next: Option<Matcher>,
     pub format: &'static CallFormat,

@@ -265,7 +265,20 @@ impl ConstrainedAnswer {
                     return Err(GenerateError::Form(reason_of(&error)));
                 }
                 let is_done = matcher.is_stopped();
-                let is_json = matches!(self.rules.form, Form::Json(_));
+                let is_json = match &self.rules.form {
+                    Form::Calls(rules) if rules.or_json && self.calls == 0 => {
+                        let before = text.len() - self.tokenizer.piece(id).len();
+                        let blank = text.len() - text.trim_ascii_start().len();
+                        match text.get(blank) {
+                            None => return Ok(TokenRole::MayOpen(text.len())),
+                            Some(b'<') if blank >= before => {
+                                return Ok(TokenRole::Opens(text.len()));
+                            }
+                            Some(first) => *first != b'<',
+                        }
+                    }
+                    form => matches!(form, Form::Json(_)),
+                };
                 Ok(match (is_done, is_json) {
                     (true, true) => TokenRole::EndsAnswer,
                     (true, false) => self.end_call()?,

@@ -19,6 +19,7 @@ use crate::run::session::Session;
 use crate::text::protocol::{CallFormat, Protocol, SMOLLM3_CHAT};
 use crate::text::tokenizer::Tokenizer;
 
+mod either;
 mod random;
 mod together;
 
