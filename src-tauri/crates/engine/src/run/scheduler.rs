@@ -59,12 +59,18 @@ pub(crate) struct Scheduler {
     may_resume: bool,
     /// Requests whose next passes have no other: a pass over all of these failed.
     apart: VecDeque<RequestId>,
+    /// True if the last pass of an answer was preempted. The next one is not, so that events that come faster than passes
+    /// do not stop all answers.
+    was_preempted: bool,
+    /// Passes that read a prompt, beside others that wait to be read.
+    reads_beside: u32,
     pub(crate) grammars: Grammars,
 }
 
 /// Conditions of a step.
 pub struct StepOptions<'a> {
-    /// Ends a pass that serves several requests, or one that nobody waits for. It is repeated in the next step.
+    /// Ends a pass that serves several requests, or one that nobody waits for. It is repeated in the next step, which
+    /// cannot be ended if it serves an answer.
     pub preempt: &'a AtomicBool,
     /// Blocks of KV caches that outlive the model.
     pub blocks: &'a mut dyn KvBlocks,
@@ -89,6 +95,8 @@ impl Scheduler {
             paused: VecDeque::new(),
             may_resume: false,
             apart: VecDeque::new(),
+            was_preempted: false,
+            reads_beside: 0,
         }
     }
 
@@ -326,6 +334,11 @@ impl Scheduler {
             _ => None,
         };
         let own = alone.map(|request| Arc::clone(&request.signals.cancel));
+        let never = AtomicBool::new(false);
+        let preempt = match std::mem::take(&mut self.was_preempted) {
+            true => &never,
+            false => preempt,
+        };
         let cancel = own.as_deref().unwrap_or(preempt);
         let is_shared = self.active.len() > 1;
         for (at, ..) in &inputs {
@@ -354,7 +367,10 @@ impl Scheduler {
             (Ok(Pass::Cancelled), [(at, ..), ..]) if own.is_some() => {
                 return Err((*at, Ok(StopReason::Cancelled)));
             }
-            (Ok(Pass::Cancelled), _) => {}
+            (Ok(Pass::Cancelled), _) => {
+                let mut requests = self.active.iter().map(|it| &it.request);
+                self.was_preempted = requests.any(|it| it.priority.is_answer());
+            }
             (Err(DeviceError::OutOfMemory(reason)), [_]) if is_shared => self.pause(&reason),
             (Err(error), [(at, ..)]) if is_shared => {
                 let sequences = self.active.iter_mut().map(|it| &mut it.sequence);

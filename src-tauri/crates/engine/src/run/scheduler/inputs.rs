@@ -9,6 +9,9 @@ const KEPT_SPEED: f64 = 0.62;
 /// Tokens of a prompt that are read beside an answer by a model that runs its sequences one after the other.
 const ROWS_BESIDE: usize = 64;
 
+/// Passes that read the shortest of several prompts, before one that reads the oldest.
+const OLDEST_AFTER: u32 = 4;
+
 /// Tokens of the request with this index, and the positions whose logits are computed.
 pub(super) type NextTokens = (usize, Vec<u32>, Want);
 
@@ -21,7 +24,7 @@ impl Scheduler {
         let writing = self.active.iter().filter(is_writing).count();
         let is_alone = self.active.len() == 1;
         let (limit, chunk) = (self.session.batch_limit(), self.session.chunk());
-        let reader = self.first(|state| matches!(state, RequestState::Reading));
+        let reader = self.next_reader();
         let reads = match writing {
             0 => chunk,
             _ if limit == 1 => ROWS_BESIDE.min(chunk.saturating_sub(writing)),
@@ -79,6 +82,28 @@ impl Scheduler {
             }
         }
         inputs
+    }
+
+    /// Returns the request whose prompt is read next: the most urgent one, and among equals the one with the fewest
+    /// tokens left, so that a long prompt delays a short one by no more than a pass. Every few passes read the oldest, so
+    /// that short ones do not delay it for ever.
+    fn next_reader(&mut self) -> Option<usize> {
+        let is_reading = |state: &RequestState| matches!(state, RequestState::Reading);
+        let oldest = self.first(is_reading)?;
+        let priority = self.active[oldest].request.priority;
+        let equals = self.active.iter().enumerate();
+        let equals =
+            equals.filter(|(_, it)| is_reading(&it.state) && it.request.priority == priority);
+        let unread = |it: &ActiveRequest| it.answer.tokens().len() - it.sequence.tokens.len();
+        let shortest = equals.min_by_key(|(_, it)| unread(it))?.0;
+        if shortest == oldest {
+            return Some(oldest);
+        }
+        self.reads_beside += 1;
+        match self.reads_beside % OLDEST_AFTER {
+            0 => Some(oldest),
+            _ => Some(shortest),
+        }
     }
 
     /// Moves the requests on after a pass over their tokens.

@@ -95,6 +95,54 @@ fn a_pass_that_is_preempted_is_repeated() {
 }
 
 #[test]
+fn answers_go_on_though_passes_are_preempted_all_the_time() {
+    let (prompts, params) = (prompts(), vec![params(1, 0.8, 15); 3]);
+    let alone = run_each_alone(&prompts[..3], &params);
+    let mut run = ScheduledRun::new(session(), 4096);
+    for (prompt, params) in prompts.iter().zip(&params) {
+        run.submit(request(prompt, params));
+    }
+    run.preempt.store(true, Ordering::Relaxed);
+    while run.scheduler.is_busy() {
+        run.step();
+        assert!(run.steps < 200, "{:?}", run.written);
+    }
+    for (alone, together) in alone.iter().zip(&run.written) {
+        assert_eq!(alone.ids, together.ids);
+    }
+}
+
+#[test]
+fn a_short_prompt_does_not_wait_for_a_long_one_nor_delay_it_for_ever() {
+    let prompt = |first: u32, length: u32| Prompt::of_ids((first..first + length).collect());
+    let mut run = ScheduledRun::new(session(), 4096);
+    let long = run.submit(program(&prompt(0, 450)));
+    let short: Vec<_> = (1..7)
+        .map(|at| run.submit(program(&prompt(at, 90))))
+        .collect();
+    while run.scheduler.is_busy() {
+        run.step();
+    }
+    let first_token = |of: usize| run.written[of].steps[0];
+    let last_short = short.iter().map(|of| first_token(*of)).max().expect("six");
+    assert!(last_short < first_token(long));
+    let read = &run.written[long].read;
+    let (_, read) = read
+        .iter()
+        .rfind(|(step, _)| *step <= last_short)
+        .expect("a part");
+    assert!(*read > 32, "{read} tokens of the long one");
+}
+
+/// A request of another program.
+fn program(prompt: &Prompt) -> ModelRequest {
+    ModelRequest {
+        priority: Priority::Api,
+        ..request(prompt, &params(1, 0.8, 3))
+    }
+}
+
+#[test]
 fn a_prompt_is_read_beside_an_answer_that_goes_on() {
     let (sizes, end) = (Arc::new(AtomicUsize::new(0)), tokenizer().vocabulary_size());
     let largest = Arc::clone(&sizes);
