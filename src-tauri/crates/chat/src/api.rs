@@ -1,5 +1,6 @@
 //! Requests of other programs to the open model. No chat has them, and nothing of them is stored.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use inference::{Constraint, Conversation, Event, Finished, GenerateParams, Prompt, Signals};
@@ -59,18 +60,19 @@ impl ApiRequest {
 
     /// Fails if this model cannot answer it: it has tools, or a prompt that is certainly too long. To encode that would take
     /// long.
-    pub(crate) fn check(&self, info: &ModelInfo) -> Result<(), Failure> {
-        let bytes = match &self.prompt {
-            ApiPrompt::Text(text) => text.len(),
-            ApiPrompt::Conversation(conversation) => {
-                if !conversation.tools.is_empty() && !info.can_call_tools {
-                    let message = "This model cannot call tools.";
-                    return Err(Failure::new(FailureCode::BadForm, message));
-                }
-                conversation.messages.iter().map(|it| it.text.len()).sum()
-            }
-        };
-        let least = bytes / info.longest_token.max(1);
+    pub(crate) fn check(
+        &self,
+        info: &ModelInfo,
+        counter: Option<&dyn PromptCounter>,
+    ) -> Result<(), Failure> {
+        if let ApiPrompt::Conversation(conversation) = &self.prompt
+            && !conversation.tools.is_empty()
+            && !info.can_call_tools
+        {
+            let message = "This model cannot call tools.";
+            return Err(Failure::new(FailureCode::BadForm, message));
+        }
+        let least = least_tokens(&self.prompt.texts(), info, counter);
         if least > info.context_length {
             let message = format!(
                 "the conversation is too long: at least {} in a context of {}",
@@ -104,6 +106,54 @@ pub enum ApiPrompt {
     Conversation(Conversation),
     /// Plain text, without a template.
     Text(String),
+}
+
+impl ApiPrompt {
+    /// Returns all texts that a prompt has.
+    fn texts(&self) -> Vec<Cow<'_, str>> {
+        let conversation = match self {
+            ApiPrompt::Text(text) => return vec![text.into()],
+            ApiPrompt::Conversation(conversation) => conversation,
+        };
+        let mut texts: Vec<Cow<'_, str>> = Vec::new();
+        texts.extend(conversation.instructions.as_deref().map(Cow::from));
+        for tool in &*conversation.tools {
+            texts.extend([&tool.name, &tool.description].map(Cow::from));
+            texts.push(tool.parameters.to_string().into());
+        }
+        for turn in &conversation.messages {
+            texts.push(Cow::from(&turn.text));
+            texts.extend(turn.calls.iter().map(|call| Cow::from(&call.arguments)));
+        }
+        texts
+    }
+}
+
+/// Returns the number of tokens of these texts, at least. Long ones are counted until it is beyond the context.
+fn least_tokens(
+    texts: &[Cow<'_, str>],
+    info: &ModelInfo,
+    counter: Option<&dyn PromptCounter>,
+) -> usize {
+    /// Bytes per token above which a text that fits is rare.
+    const MANY: usize = 8;
+    /// Bytes that are counted at once.
+    const PART: usize = 64 << 10;
+    let bytes: usize = texts.iter().map(|text| text.len()).sum();
+    let least = bytes / info.longest_token.max(1);
+    let Some(counter) = counter.filter(|_| bytes / MANY > info.context_length) else {
+        return least;
+    };
+    let mut counted = 0;
+    for mut rest in texts.iter().map(|text| &**text) {
+        while !rest.is_empty() && counted <= info.context_length {
+            let (part, behind) = rest.split_at(rest.floor_char_boundary(PART));
+            // A token may stand across the border.
+            counted += counter.count(part).saturating_sub(1);
+            rest = behind;
+        }
+    }
+    least.max(counted)
 }
 
 /// Progress of a request.

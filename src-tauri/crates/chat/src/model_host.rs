@@ -59,7 +59,7 @@ pub trait ModelHost: Send {
     /// Runs what the submitted requests need next: a pass, or the restoring of a cache. Returns the requests that ended.
     ///
     /// Returns within 100 ms once the only request in a pass is cancelled, or once `preempt` is set, unless an answer is
-    /// alone in a pass.
+    /// alone in a pass, or the pass before was preempted.
     ///
     /// Every generated token is reported once and in order, except the end of turn, which is not reported. The ids
     /// reported are stored and come back as [`Turn::ids`](inference::Turn::ids).

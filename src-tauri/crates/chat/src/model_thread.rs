@@ -33,6 +33,8 @@ pub(crate) struct ModelThread<'a> {
     idle_after: Duration,
     report: &'a dyn Fn(Report),
     requests: BTreeMap<RequestId, SubmittedRequest>,
+    /// Requests of other programs whose prompts are not encoded yet.
+    programs: VecDeque<ApiJob>,
     last_id: u64,
     /// Prefill rate of the last prompt.
     rate: ReadingRate,
@@ -74,6 +76,7 @@ impl<'a> ModelThread<'a> {
             idle_after,
             report,
             requests: BTreeMap::new(),
+            programs: VecDeque::new(),
             last_id: 0,
             rate: ReadingRate::default(),
             ahead: None,
@@ -94,7 +97,8 @@ impl<'a> ModelThread<'a> {
     fn next_job(&mut self, jobs: &Receiver<Job>, preempt: &AtomicBool) -> Option<Job> {
         let mut is_idle = false;
         loop {
-            if self.requests.is_empty() && self.ahead.is_none() && !is_idle {
+            let is_busy = !(self.requests.is_empty() && self.programs.is_empty());
+            if !is_busy && self.ahead.is_none() && !is_idle {
                 if self.titles.is_empty() && !self.unsaved {
                     return jobs.recv().ok();
                 }
@@ -110,6 +114,14 @@ impl<'a> ModelThread<'a> {
                 Ok(job) => return Some(job),
                 Err(TryRecvError::Disconnected) => return None,
                 Err(TryRecvError::Empty) => {}
+            }
+            // One between two steps: to encode its prompt takes time.
+            if let Some(job) = self.programs.pop_front() {
+                self.answer_program(job);
+                is_idle = false;
+                if self.requests.is_empty() {
+                    continue;
+                }
             }
             if !self.is_answering()
                 && let Some(ahead) = self.ahead.take()
@@ -154,7 +166,7 @@ impl<'a> ModelThread<'a> {
                     }
                 }
             }
-            Job::Api(job) => self.answer_program(job),
+            Job::Api(job) => self.programs.push_back(job),
             Job::ReadAhead { chat, request } => {
                 self.drop_ahead();
                 self.ahead = Some((chat, request));
@@ -224,7 +236,10 @@ impl<'a> ModelThread<'a> {
             let Some(info) = host.info().map(named) else {
                 return Err(Failure::new(FailureCode::NoModel, "No model is open."));
             };
-            request.check(&info)?;
+            if request.signals.is_cancelled() {
+                return Err(Failure::other("The request was cancelled."));
+            }
+            request.check(&info, host.counter().as_deref())?;
             let prompt = request.prompt(host.as_mut(), &info)?;
             Ok((prompt, request.params(&info)))
         });

@@ -14,10 +14,10 @@ impl Chat {
         self.post(|actor| actor.answer_program(job));
     }
 
-    /// Ends an answer to another program at once, also within a pass.
+    /// Ends an answer to another program: within the pass if that serves no other, else after it.
     pub fn cancel_program(&self, signals: &Signals) {
         signals.cancel();
-        self.post(|actor| actor.jobs.preempt());
+        self.post(|actor| actor.end_for_program());
     }
 
     /// Returns the model that answers other programs; `None` if there is none.
