@@ -39,7 +39,12 @@ impl ApiServer {
         config: &ApiConfig,
         mut on_line: impl FnMut(&ApiSender, Option<FromServer>) + Send + 'static,
     ) -> io::Result<ApiServer> {
-        let mut child = companion::command(program).spawn()?;
+        let mut command = companion::command(program);
+        // It needs no variable, and some have passwords. Windows cannot open sockets without its own.
+        if cfg!(unix) {
+            command.env_clear();
+        }
+        let mut child = command.spawn()?;
         let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
         let (Some(stdin), Some(stdout)) = (stdin, stdout) else {
             return Err(io::Error::other("the child has no standard streams"));

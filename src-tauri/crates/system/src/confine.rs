@@ -4,26 +4,83 @@ use std::collections::BTreeMap;
 
 use seccompiler::{BpfProgram, Error, SeccompAction, SeccompFilter, apply_filter};
 
-/// System calls that fail from now on: those that open files and sockets, and those that start programs.
+/// System calls that fail from now on: those that open files and sockets, that change files by their names, that start
+/// programs, and that reach into others.
 const DENIED: &[i64] = &[
+    libc::SYS_acct,
+    libc::SYS_add_key,
+    libc::SYS_bpf,
+    libc::SYS_chroot,
     libc::SYS_connect,
     libc::SYS_execve,
     libc::SYS_execveat,
+    libc::SYS_fchmodat,
+    libc::SYS_fchownat,
+    libc::SYS_fsopen,
     libc::SYS_io_uring_setup,
+    libc::SYS_kcmp,
+    libc::SYS_keyctl,
+    libc::SYS_kill,
+    libc::SYS_linkat,
+    libc::SYS_lsetxattr,
+    libc::SYS_lremovexattr,
+    libc::SYS_mkdirat,
+    libc::SYS_mknodat,
+    libc::SYS_mount,
+    libc::SYS_move_mount,
+    libc::SYS_open_by_handle_at,
+    libc::SYS_open_tree,
     libc::SYS_openat,
     libc::SYS_openat2,
+    libc::SYS_perf_event_open,
+    libc::SYS_pidfd_getfd,
+    libc::SYS_pidfd_open,
+    libc::SYS_pidfd_send_signal,
+    libc::SYS_pivot_root,
+    libc::SYS_process_vm_readv,
+    libc::SYS_process_vm_writev,
     libc::SYS_ptrace,
+    libc::SYS_removexattr,
+    libc::SYS_renameat,
+    libc::SYS_renameat2,
+    libc::SYS_request_key,
+    libc::SYS_rt_sigqueueinfo,
+    libc::SYS_setns,
+    libc::SYS_setxattr,
     libc::SYS_socket,
     libc::SYS_socketpair,
-    #[cfg(target_arch = "x86_64")]
+    libc::SYS_symlinkat,
+    libc::SYS_truncate,
+    libc::SYS_umount2,
+    libc::SYS_unlinkat,
+    libc::SYS_unshare,
+    libc::SYS_userfaultfd,
+    libc::SYS_utimensat,
+];
+
+/// The older forms of these calls, which newer architectures do not have.
+#[cfg(target_arch = "x86_64")]
+const DENIED_OLDER: &[i64] = &[
+    libc::SYS_chmod,
+    libc::SYS_chown,
     libc::SYS_creat,
-    #[cfg(target_arch = "x86_64")]
     libc::SYS_fork,
-    #[cfg(target_arch = "x86_64")]
+    libc::SYS_futimesat,
+    libc::SYS_lchown,
+    libc::SYS_link,
+    libc::SYS_mkdir,
+    libc::SYS_mknod,
     libc::SYS_open,
-    #[cfg(target_arch = "x86_64")]
+    libc::SYS_rename,
+    libc::SYS_rmdir,
+    libc::SYS_symlink,
+    libc::SYS_unlink,
+    libc::SYS_utime,
+    libc::SYS_utimes,
     libc::SYS_vfork,
 ];
+#[cfg(not(target_arch = "x86_64"))]
+const DENIED_OLDER: &[i64] = &[];
 
 /// System calls that make a socket receive connections.
 pub const LISTENING: &[i64] = &[libc::SYS_bind, libc::SYS_listen];
@@ -35,6 +92,7 @@ pub const LISTENING: &[i64] = &[libc::SYS_bind, libc::SYS_listen];
 pub fn confine(also: &[i64]) -> Result<(), Error> {
     let rules: BTreeMap<i64, Vec<_>> = DENIED
         .iter()
+        .chain(DENIED_OLDER)
         .chain(also)
         .map(|call| (*call, Vec::new()))
         .collect();
@@ -47,7 +105,7 @@ pub fn confine(also: &[i64]) -> Result<(), Error> {
 
 #[cfg(test)]
 mod tests {
-    use std::fs::File;
+    use std::fs::{self, File};
     use std::io::ErrorKind;
     use std::os::unix::net::UnixStream;
     use std::process::Command;
@@ -56,16 +114,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_confined_thread_opens_and_starts_nothing() {
-        let opens = || {
+    fn a_confined_thread_opens_changes_and_starts_nothing() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("file");
+        File::create(&path).expect("a file");
+        let opens = move || {
             let file = File::open("/proc/self/status").map(drop);
             let socket = UnixStream::pair().map(drop);
             let program = Command::new("/bin/true").status().map(drop);
-            [file, socket, program].map(|opened| opened.map_err(|error| error.kind()))
+            let renamed = fs::rename(&path, path.with_extension("old"));
+            let removed = fs::remove_file(path.with_extension("old"));
+            let made = fs::create_dir(&path);
+            let acts = [file, socket, program, renamed, removed, made];
+            acts.map(|done| done.map_err(|error| error.kind()))
         };
-        let confined = thread::spawn(move || confine(LISTENING).map(|()| opens()).ok());
+        let confined = opens.clone();
+        let confined = thread::spawn(move || confine(LISTENING).map(|()| confined()).ok());
         let confined = confined.join().expect("no panic");
-        assert_eq!(confined, Some([Err(ErrorKind::PermissionDenied); 3]));
-        assert_eq!(opens(), [Ok(()); 3]);
+        assert_eq!(confined, Some([Err(ErrorKind::PermissionDenied); 6]));
+        assert_eq!(opens(), [Ok(()); 6]);
     }
 }
