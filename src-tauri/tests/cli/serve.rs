@@ -33,11 +33,34 @@ fn it_prints_its_address_and_a_new_key_and_ends_with_ctrl_c() {
     let (mut child, printed) = serving(&["--port", "0"]);
     assert_ne!(port(&printed), "0");
     assert!(printed["key"].as_str().is_some_and(|key| key.len() > 40));
+    interrupt(&child);
+    assert_eq!(child.wait().expect("it ends").code(), Some(0));
+}
+
+#[cfg(unix)]
+fn interrupt(child: &std::process::Child) {
     let interrupted = Command::new("kill")
         .args(["-INT", &child.id().to_string()])
         .status();
     assert!(interrupted.expect("kill").success());
-    assert_eq!(child.wait().expect("it ends").code(), Some(0));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn the_program_with_the_socket_has_no_variables() {
+    let (mut child, _) = serving(&["--port", "0"]);
+    let id = child.id();
+    let threads = fs::read_dir(format!("/proc/{id}/task")).expect("its threads");
+    let children = threads.map(|thread| {
+        let path = thread.expect("a thread").path().join("children");
+        fs::read_to_string(path).expect("its children")
+    });
+    let children: String = children.collect();
+    let serving = children.split_whitespace().next().expect("the program");
+    let variables = fs::read(format!("/proc/{serving}/environ")).expect("its variables");
+    assert_eq!(String::from_utf8_lossy(&variables), "");
+    interrupt(&child);
+    child.wait().expect("it ends");
 }
 
 #[test]

@@ -14,8 +14,12 @@ export function readOrigins(text: string): ReadOrigins {
   };
 }
 
+/** Origin of a page in an editor, an extension or an app, which has a scheme of its own. */
+const OWN_SCHEME = /^([a-z][a-z\d+.-]*:\/\/(?:[\w.-]+|\[[\da-f:.]+\])(?::\d{1,5})?)\/?$/i;
+
 /** Origin that is the whole of an address; null if there is more in it, or less. */
 function originOf(line: string): string | null {
+  if (!/^https?:\/\//iu.test(line)) return OWN_SCHEME.exec(line)?.[1] ?? null;
   if (!/^https?:\/\/[^/?#@*\s\\]+\/?$/iu.test(line) || !URL.canParse(line)) return null;
   return new URL(line).origin;
 }

@@ -29,6 +29,30 @@ test("origins are read line by line, as browsers send them", () => {
   expect(readOrigins("")).toEqual({ origins: [], invalid: [] });
 });
 
+test("pages in editors, extensions and apps have origins with schemes of their own", () => {
+  const origins = [
+    "vscode-webview://1f2e-3d",
+    "app://obsidian.md",
+    "chrome-extension://abcdefgh",
+    "tauri://localhost",
+    "capacitor://localhost:8080",
+  ];
+  expect(readOrigins(origins.map((origin) => `${origin}/`).join("\n"))).toEqual({
+    origins,
+    invalid: [],
+  });
+  const wrong = [
+    "null",
+    "app://",
+    "app://a/b",
+    "app://a b",
+    "app://*",
+    "app://a\u0001",
+    "1app://a",
+  ];
+  expect(readOrigins(wrong.join("\n"))).toEqual({ origins: [], invalid: wrong });
+});
+
 test("what is more or less than an origin is named", () => {
   const lines = [
     "example.org",

@@ -166,6 +166,22 @@ test("a request that is aborted ends, and the next one is answered", { skip }, a
   assert.equal(after.usage.completion_tokens, 3);
 });
 
+test("a streamed answer has its end when the program ends", { skip }, async (t) => {
+  const { baseURL, key, child } = await serving(t);
+  const reply = await fetch(`${baseURL}/completions`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+    body: JSON.stringify({ prompt: "The sea", stream: true, temperature: 1, max_tokens: 4000 }),
+  });
+  let text = "";
+  for await (const chunk of reply.body.pipeThrough(new TextDecoderStream())) {
+    if (text === "") child.kill("SIGINT");
+    text += chunk;
+  }
+  const last = text.trimEnd().split("\n\n").at(-1);
+  assert.match(last, /^data: (\[DONE\]|\{"error":.*closed or changed)/);
+});
+
 test("errors are the client's own", { skip }, async (t) => {
   const { baseURL, key } = await serving(t);
   const wrong = new OpenAI({ baseURL, apiKey: "wrong", maxRetries: 0 });

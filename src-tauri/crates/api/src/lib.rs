@@ -13,6 +13,6 @@ mod server;
 pub use key::ApiKey;
 pub use line::{
     AnswerForm, ApiConfig, ApiEnd, ApiMessage, ApiRefusal, ApiSampling, ApiText, ApiTool, ApiUsage,
-    FromServer, Generation, GenerationPrompt, TextPart, ToServer, TokenLogprob,
+    FromServer, Generation, GenerationPrompt, RefusedPart, TextPart, ToServer, TokenLogprob,
 };
 pub use server::{ApiSender, ApiServer, program};

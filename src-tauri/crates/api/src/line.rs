@@ -208,10 +208,22 @@ pub enum ApiRefusal {
     TooLong,
     /// There is no model, or it was closed.
     NoModel,
-    /// The request is not one that this model can answer.
-    Unsupported,
+    /// The request is not one that this model can answer, because of this part of it; `None` if it may be any.
+    Unsupported(Option<RefusedPart>),
     /// The model failed.
     Failed,
+}
+
+/// Parts of a request that a model may be unable to answer. Their fields have other names in each route.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum RefusedPart {
+    /// The conversation or the text.
+    Prompt,
+    /// The form of the answer.
+    Form,
+    /// The tools.
+    Tools,
 }
 
 /// Figures of an answer.
@@ -322,6 +334,13 @@ pub enum AnswerForm {
         /// True if one call ends the answer.
         single: bool,
     },
+    /// Calls, or else JSON of a schema.
+    CallsOrJson {
+        /// The schema.
+        schema: Value,
+        /// True if one call ends the answer.
+        single: bool,
+    },
     /// JSON of a schema.
     Json {
         /// The schema.
@@ -343,4 +362,28 @@ pub struct ApiSampling {
     pub min_p: Option<f32>,
     /// Seed.
     pub seed: Option<u64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_keeps_its_reason() {
+        for why in [
+            ApiRefusal::TooLong,
+            ApiRefusal::Unsupported(None),
+            ApiRefusal::Unsupported(Some(RefusedPart::Form)),
+        ] {
+            let message = "No.".to_owned();
+            let line = ToServer::Refused {
+                id: 7,
+                why,
+                message,
+            };
+            let written = serde_json::to_string(&line).expect("plain data");
+            let read: ToServer = serde_json::from_str(&written).expect("a line");
+            assert_eq!(read, line);
+        }
+    }
 }

@@ -7,7 +7,9 @@ mod stop_texts;
 use std::collections::HashMap;
 use std::io;
 use std::path::PathBuf;
+use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
 
 use api::{ApiConfig, ApiKey, ApiRefusal, ApiSender, ApiServer, FromServer, ToServer};
 use chat::{AppRow, Chat, Failure};
@@ -349,19 +351,10 @@ pub fn checked(origins: Vec<String>) -> Result<Vec<String>, Failure> {
     let mut found: Vec<String> = Vec::new();
     for origin in origins {
         let origin = origin.trim().trim_end_matches('/').to_owned();
-        let host = ["http://", "https://"]
-            .iter()
-            .find_map(|scheme| origin.strip_prefix(scheme));
-        let is_host = |host: &str| {
-            !host.is_empty()
-                && host
-                    .bytes()
-                    .all(|it| it.is_ascii_alphanumeric() || b".-:[]".contains(&it))
-        };
-        if origin.len() > LONGEST_ORIGIN || !host.is_some_and(is_host) {
+        if origin.len() > LONGEST_ORIGIN || !is_origin(&origin) {
             return Err(Failure::other(format!(
-                "“{origin}” is not the address of a web page. It has the form https://example.org or \
-                 http://localhost:3000."
+                "“{origin}” is not the address of a web page. It has the form https://example.org, \
+                 http://localhost:3000 or app://obsidian.md."
             )));
         }
         if !found.contains(&origin) {
@@ -374,6 +367,21 @@ pub fn checked(origins: Vec<String>) -> Result<Vec<String>, Failure> {
         )));
     }
     Ok(found)
+}
+
+/// Returns whether a text is a scheme, a host and perhaps a port. Pages in editors and extensions have schemes of their own.
+fn is_origin(text: &str) -> bool {
+    let Some((scheme, host)) = text.split_once("://") else {
+        return false;
+    };
+    let consists_of = |text: &str, others: &[u8]| {
+        let mut bytes = text.bytes();
+        bytes.all(|it| it.is_ascii_alphanumeric() || others.contains(&it))
+    };
+    scheme.starts_with(|it: char| it.is_ascii_alphabetic())
+        && consists_of(scheme, b"+-.")
+        && !host.is_empty()
+        && consists_of(host, b"._-:[]")
 }
 
 /// Events of the program.
@@ -399,6 +407,7 @@ pub fn serve(
     let mut clients = Clients {
         chat: chat.clone(),
         requests: Arc::default(),
+        texts: tokenizing(chat.clone())?,
     };
     let mut has_failed = false;
     ApiServer::start(program, config, move |sender, line| match line {
@@ -424,10 +433,36 @@ pub fn serve(
 /// Flags of the requests that have not ended, by their ids.
 type Requests = Arc<Mutex<HashMap<u64, Signals>>>;
 
+/// A text to be encoded, with the id of its request.
+type Text = (u64, String, ApiSender);
+
 /// The requests of the program.
 struct Clients {
     chat: Chat,
     requests: Requests,
+    texts: Sender<Text>,
+}
+
+/// Starts a thread that encodes texts: a long one must not delay other lines. It ends with the sender.
+fn tokenizing(chat: Chat) -> io::Result<Sender<Text>> {
+    let (texts, to_encode) = channel::<Text>();
+    let encode = move || {
+        for (id, text, sender) in to_encode {
+            let counter = chat.served_model().ok().flatten();
+            let counter = counter.and_then(|model| model.counter);
+            sender.send(&match counter {
+                Some(counter) => ToServer::Tokens {
+                    id,
+                    tokens: counter.encode(&text),
+                },
+                None => no_model(id),
+            });
+        }
+    };
+    thread::Builder::new()
+        .name("api texts".to_owned())
+        .spawn(encode)?;
+    Ok(texts)
 }
 
 impl Clients {
@@ -441,15 +476,8 @@ impl Clients {
                 }
             }
             FromServer::Tokenize { id, text } => {
-                let counter = self.chat.served_model().ok().flatten();
-                let counter = counter.and_then(|model| model.counter);
-                sender.send(&match counter {
-                    Some(counter) => ToServer::Tokens {
-                        id,
-                        tokens: counter.encode(&text),
-                    },
-                    None => no_model(id),
-                });
+                // An error means that the thread has ended, which drops the text.
+                let _ = self.texts.send((id, text, sender.clone()));
             }
             FromServer::Model { id } => {
                 let model = self.chat.served_model().ok().flatten();
@@ -518,13 +546,28 @@ mod tests {
         ]);
         let expected = ["https://example.org", "http://localhost:3000"].map(str::to_owned);
         assert_eq!(taken.map_err(|it| it.message), Ok(expected.to_vec()));
+        let own_schemes = [
+            "vscode-webview://1f2e-3d",
+            "app://obsidian.md",
+            "chrome-extension://abcdefgh",
+            "tauri://localhost",
+            "http://[::1]:3000",
+        ];
+        let taken = of(&own_schemes).map_err(|it| it.message);
+        assert_eq!(taken, Ok(own_schemes.map(str::to_owned).to_vec()));
         for wrong in [
             "*",
             "null",
             "example.org",
             "https://",
             "https://a/b",
+            "https://*.example.org",
             "file:///x",
+            "://a",
+            "1app://a",
+            "app://a b",
+            "app://a\u{1}",
+            "app://a/b",
         ] {
             let error = of(&[wrong]).expect_err(wrong);
             assert!(error.message.contains(wrong.trim_end_matches('/')));

@@ -2,7 +2,9 @@
 
 use std::collections::VecDeque;
 
-use api::{ApiEnd, ApiUsage, Generation, GenerationPrompt, TextPart, ToServer, TokenLogprob};
+use api::{
+    ApiEnd, ApiUsage, Generation, GenerationPrompt, RefusedPart, TextPart, ToServer, TokenLogprob,
+};
 use axum::extract::{Request, State};
 use axum::response::sse::Event;
 use axum::response::{IntoResponse, Response};
@@ -13,9 +15,9 @@ use crate::fields::JsonFields;
 use crate::logprobs;
 use crate::messages;
 use crate::reply::json as as_json;
-use crate::requests::{ApiAnswers, add, body, client, id, now, usage};
+use crate::requests::{ApiAnswers, JsonRequest, add, id, now, usage};
 use crate::sampling::{
-    MOST_CHOICES, MOST_LOGPROBS, of_choice, sampling, sends_usage, stops, thinking, tokens,
+    MOST_CHOICES, MOST_LOGPROBS, sampling, sends_usage, stops, thinking, tokens,
 };
 use crate::state::RouteState;
 use crate::streaming::{EventFormat, done, event, failed, stream};
@@ -24,34 +26,44 @@ pub async fn answer(
     State(served): State<RouteState>,
     request: Request,
 ) -> Result<Response, HttpError> {
-    let (headers, body) = body(request).await?;
-    let fields = JsonFields::of(&body, "")?;
-    let wanted = Wanted::read(&fields)?;
-    let client = client(&headers, fields.text("user")?);
-    let requests = (0..wanted.choices).map(|choice| Generation {
-        sampling: of_choice(wanted.generation.sampling, choice),
-        ..wanted.generation.clone()
-    });
-    let (model, answers) = ApiAnswers::begin(&served, &client, requests.collect()).await?;
+    let request = JsonRequest::of(request).await?;
+    let client = request.client()?;
+    let Wanted {
+        generation,
+        choices,
+        streams,
+        sends_usage,
+    } = request.read(Wanted::read)?;
+    let reports_logprobs = generation.logprobs.is_some();
+    let requests = vec![generation];
+    let (model, answers) = ApiAnswers::begin(&served, &client, requests, choices, field_of).await?;
     let head = Head {
         id: id("chatcmpl-"),
         created: now(),
         model,
     };
-    if wanted.streams {
+    if streams {
         let format = ChunkFormat {
             head,
-            sends_usage: wanted.sends_usage,
-            reports_logprobs: wanted.generation.logprobs.is_some(),
-            begun: vec![false; wanted.choices],
-            calls: vec![0; wanted.choices],
+            sends_usage,
+            reports_logprobs,
+            begun: vec![false; choices],
+            calls: vec![0; choices],
             usage: ApiUsage::default(),
         };
         return Ok(stream(answers, format));
     }
-    let reports_logprobs = wanted.generation.logprobs.is_some();
-    let whole = whole(answers, &head, wanted.choices, reports_logprobs).await?;
+    let whole = whole(answers, &head, choices, reports_logprobs).await?;
     Ok(as_json(&whole).into_response())
+}
+
+/// Returns the field of a part of a request.
+fn field_of(part: RefusedPart) -> &'static str {
+    match part {
+        RefusedPart::Prompt => "messages",
+        RefusedPart::Form => "response_format",
+        RefusedPart::Tools => "tools",
+    }
 }
 
 /// A request of this route.
@@ -169,7 +181,7 @@ async fn whole(
                 add(&mut total, usage);
             }
             ToServer::Refused { why, message, .. } => {
-                return Err(HttpError::refused(why, message));
+                return Err(HttpError::refused(why, message, field_of));
             }
             _ => {}
         }
@@ -290,7 +302,7 @@ impl EventFormat for ChunkFormat {
                 out.push_back(self.delta(choice, &json!({}), None, Some(reason)));
             }
             ToServer::Refused { why, message, .. } => {
-                out.push_back(failed(why, message));
+                out.push_back(failed(why, message, field_of));
             }
             _ => {}
         }

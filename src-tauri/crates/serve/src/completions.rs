@@ -1,8 +1,11 @@
 //! `POST /v1/completions`: plain text, without a chat format.
 
 use std::collections::VecDeque;
+use std::iter;
 
-use api::{AnswerForm, ApiEnd, ApiUsage, Generation, GenerationPrompt, ToServer, TokenLogprob};
+use api::{
+    AnswerForm, ApiEnd, ApiUsage, Generation, GenerationPrompt, RefusedPart, ToServer, TokenLogprob,
+};
 use axum::extract::{Request, State};
 use axum::response::sse::Event;
 use axum::response::{IntoResponse, Response};
@@ -13,8 +16,8 @@ use crate::error::HttpError;
 use crate::fields::JsonFields;
 use crate::logprobs;
 use crate::reply::json as as_json;
-use crate::requests::{ApiAnswers, add, body, client, id, now, usage};
-use crate::sampling::{MOST_CHOICES, of_choice, sampling, sends_usage, stops, tokens};
+use crate::requests::{ApiAnswers, JsonRequest, add, id, now, sum, usage};
+use crate::sampling::{MOST_CHOICES, sampling, sends_usage, stops, tokens};
 use crate::state::RouteState;
 use crate::streaming::{EventFormat, done, event, failed, stream};
 
@@ -25,26 +28,27 @@ pub async fn answer(
     State(served): State<RouteState>,
     request: Request,
 ) -> Result<Response, HttpError> {
-    let (headers, body) = body(request).await?;
-    let fields = JsonFields::of(&body, "")?;
-    let requests = requests(&fields)?;
-    let prompts: Vec<String> = requests.iter().map(prompt_of).collect();
-    let echoes = fields.flag("echo")?.unwrap_or(false);
-    let client = client(&headers, fields.text("user")?);
-    let streams = fields.flag("stream")?.unwrap_or(false);
+    let request = JsonRequest::of(request).await?;
+    let client = request.client()?;
+    let TextRequest {
+        requests,
+        each,
+        texts,
+        streams,
+        sends_usage,
+    } = request.read(TextRequest::read)?;
     let reports_logprobs = requests.iter().any(|it| it.logprobs.is_some());
-    let (model, answers) = ApiAnswers::begin(&served, &client, requests).await?;
+    let usages = vec![ApiUsage::default(); requests.len()];
+    let (model, answers) = ApiAnswers::begin(&served, &client, requests, each, field_of).await?;
     let mut format = TextFormat {
         id: id("cmpl-"),
         created: now(),
         model,
-        sends_usage: sends_usage(&fields)?,
+        sends_usage,
         reports_logprobs,
-        texts: prompts
-            .into_iter()
-            .map(|it| if echoes { it } else { String::new() })
-            .collect(),
-        usage: ApiUsage::default(),
+        texts,
+        each,
+        usages,
     };
     if streams {
         return Ok(stream(answers, format));
@@ -53,61 +57,74 @@ pub async fn answer(
     Ok(as_json(&whole).into_response())
 }
 
-fn prompt_of(request: &Generation) -> String {
-    match &request.prompt {
-        GenerationPrompt::Text { text } => text.clone(),
-        GenerationPrompt::Conversation { .. } => String::new(),
-    }
+/// Returns the field of a part of a request, which has nothing but its prompt that a model may be unable to answer.
+fn field_of(_: RefusedPart) -> &'static str {
+    "prompt"
 }
 
-/// Reads the requests for answers: `n` of each prompt.
-fn requests(fields: &JsonFields<'_>) -> Result<Vec<Generation>, HttpError> {
-    let problem = || {
-        let problem = format!("This has to be a text, or a list of at most {MOST_CHOICES} texts.");
-        fields.wrong("prompt", &problem)
-    };
-    let prompts: Vec<&str> = match fields.get("prompt") {
-        None => return Err(fields.wrong("prompt", "This is missing.")),
-        Some(Value::String(text)) => vec![text],
-        Some(Value::Array(list)) => {
-            let texts: Option<Vec<&str>> = list.iter().map(Value::as_str).collect();
-            texts.ok_or_else(problem)?
+/// A request of this route.
+struct TextRequest {
+    /// One for each prompt.
+    requests: Vec<Generation>,
+    /// Number of answers to each prompt.
+    each: usize,
+    /// Beginnings of the answers: their prompts, if they are repeated.
+    texts: Vec<String>,
+    streams: bool,
+    sends_usage: bool,
+}
+
+impl TextRequest {
+    fn read(fields: &JsonFields<'_>) -> Result<TextRequest, HttpError> {
+        let problem = || {
+            let problem =
+                format!("This has to be a text, or a list of at most {MOST_CHOICES} texts.");
+            fields.wrong("prompt", &problem)
+        };
+        let prompts: Vec<&str> = match fields.get("prompt") {
+            None => return Err(fields.wrong("prompt", "This is missing.")),
+            Some(Value::String(text)) => vec![text],
+            Some(Value::Array(list)) => {
+                let texts: Option<Vec<&str>> = list.iter().map(Value::as_str).collect();
+                texts.ok_or_else(problem)?
+            }
+            Some(_) => return Err(problem()),
+        };
+        if fields.text("suffix")?.is_some_and(|it| !it.is_empty()) {
+            return Err(fields.wrong(
+                "suffix",
+                "The model cannot write what stands between two texts.",
+            ));
         }
-        Some(_) => return Err(problem()),
-    };
-    if fields.text("suffix")?.is_some_and(|it| !it.is_empty()) {
-        return Err(fields.wrong(
-            "suffix",
-            "The model cannot write what stands between two texts.",
-        ));
-    }
-    let each = fields.count("n", 1..=MOST_CHOICES)?.unwrap_or(1) as usize;
-    if prompts.is_empty() || prompts.len() * each > MOST_CHOICES as usize {
-        return Err(problem());
-    }
-    let logprobs = fields.count("logprobs", 0..=MOST_LOGPROBS)?;
-    let generation = Generation {
-        prompt: GenerationPrompt::Text {
-            text: String::new(),
-        },
-        form: AnswerForm::Free,
-        sampling: sampling(fields)?,
-        max_tokens: Some(tokens(fields, "max_tokens")?.unwrap_or(16)),
-        thinking_budget: None,
-        stop: stops(fields)?,
-        logprobs: logprobs.map(|it| it as usize),
-    };
-    let answers = prompts.iter().flat_map(|text| {
-        let generation = &generation;
-        (0..each).map(move |choice| Generation {
+        let each = fields.count("n", 1..=MOST_CHOICES)?.unwrap_or(1) as usize;
+        if prompts.is_empty() || prompts.len() * each > MOST_CHOICES as usize {
+            return Err(problem());
+        }
+        let echoes = fields.flag("echo")?.unwrap_or(false);
+        let begins = prompts.iter().map(|text| if echoes { *text } else { "" });
+        let texts = begins.flat_map(|text| iter::repeat_n(text.to_owned(), each));
+        let logprobs = fields.count("logprobs", 0..=MOST_LOGPROBS)?;
+        let (sampling, stop) = (sampling(fields)?, stops(fields)?);
+        let max_tokens = tokens(fields, "max_tokens")?.unwrap_or(16);
+        let requests = prompts.iter().map(|text| Generation {
             prompt: GenerationPrompt::Text {
                 text: (*text).to_owned(),
             },
-            sampling: of_choice(generation.sampling, choice),
-            ..generation.clone()
+            form: AnswerForm::Free,
+            sampling,
+            max_tokens: Some(max_tokens),
+            thinking_budget: None,
+            stop: stop.clone(),
+            logprobs: logprobs.map(|it| it as usize),
+        });
+        Ok(TextRequest {
+            requests: requests.collect(),
+            each,
+            texts: texts.collect(),
+            streams: fields.flag("stream")?.unwrap_or(false),
+            sends_usage: sends_usage(fields)?,
         })
-    });
-    Ok(answers.collect())
+    }
 }
 
 struct TextFormat {
@@ -118,7 +135,10 @@ struct TextFormat {
     reports_logprobs: bool,
     /// Text of each answer so far.
     texts: Vec<String>,
-    usage: ApiUsage,
+    /// Number of answers to each prompt.
+    each: usize,
+    /// Usage of each prompt and its answers.
+    usages: Vec<ApiUsage>,
 }
 
 impl TextFormat {
@@ -152,6 +172,13 @@ impl TextFormat {
         })
     }
 
+    /// Adds the usage of an answer to that of its prompt.
+    fn add(&mut self, choice: usize, usage: ApiUsage) {
+        if let Some(sum) = self.usages.get_mut(choice / self.each) {
+            add(sum, usage);
+        }
+    }
+
     /// Returns the object of whole answers.
     async fn whole(&mut self, mut answers: ApiAnswers) -> Result<Value, HttpError> {
         let begins: Vec<usize> = self.texts.iter().map(|it| it.chars().count()).collect();
@@ -165,10 +192,10 @@ impl TextFormat {
                 }
                 ToServer::Ended { reason, usage, .. } => {
                     reasons[choice] = Some(reason);
-                    add(&mut self.usage, usage);
+                    self.add(choice, usage);
                 }
                 ToServer::Refused { why, message, .. } => {
-                    return Err(HttpError::refused(why, message));
+                    return Err(HttpError::refused(why, message, field_of));
                 }
                 _ => {}
             }
@@ -177,7 +204,7 @@ impl TextFormat {
             self.choice(index, text, begins[index], &tokens[index], reasons[index])
         });
         let mut whole = self.object(choices.collect());
-        whole["usage"] = usage(self.usage);
+        whole["usage"] = usage(sum(&self.usages));
         Ok(whole)
     }
 }
@@ -201,12 +228,12 @@ impl EventFormat for TextFormat {
                 out.push_back(event(&self.object(vec![piece])));
             }
             ToServer::Ended { reason, usage, .. } => {
-                add(&mut self.usage, usage);
+                self.add(choice, usage);
                 let last = self.choice(choice, "", 0, &[], Some(reason));
                 out.push_back(event(&self.object(vec![last])));
             }
             ToServer::Refused { why, message, .. } => {
-                out.push_back(failed(why, message));
+                out.push_back(failed(why, message, field_of));
             }
             _ => {}
         }
@@ -215,7 +242,7 @@ impl EventFormat for TextFormat {
     fn end(&mut self, out: &mut VecDeque<Event>) {
         if self.sends_usage {
             let mut last = self.object(Vec::new());
-            last["usage"] = usage(self.usage);
+            last["usage"] = usage(sum(&self.usages));
             out.push_back(event(&last));
         }
         out.push_back(done());

@@ -4,7 +4,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 
-use api::ApiRefusal;
+use api::{ApiRefusal, RefusedPart};
 
 /// An error for a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,15 +36,25 @@ impl HttpError {
         }
     }
 
-    /// Makes the error of a request that the app refused.
-    pub fn refused(why: ApiRefusal, message: String) -> HttpError {
+    /// Makes the error of a request that the app refused. `field_of` returns the field of a part of it.
+    pub fn refused(
+        why: ApiRefusal,
+        message: String,
+        field_of: fn(RefusedPart) -> &'static str,
+    ) -> HttpError {
         let (status, code) = match why {
             ApiRefusal::TooLong => (StatusCode::BAD_REQUEST, "context_length_exceeded"),
             ApiRefusal::NoModel => (StatusCode::SERVICE_UNAVAILABLE, "model_not_loaded"),
-            ApiRefusal::Unsupported => (StatusCode::BAD_REQUEST, "unsupported"),
+            ApiRefusal::Unsupported(_) => (StatusCode::BAD_REQUEST, "unsupported"),
             ApiRefusal::Failed => (StatusCode::INTERNAL_SERVER_ERROR, "model_failed"),
         };
+        let part = match why {
+            ApiRefusal::TooLong => Some(RefusedPart::Prompt),
+            ApiRefusal::Unsupported(part) => part,
+            ApiRefusal::NoModel | ApiRefusal::Failed => None,
+        };
         HttpError {
+            param: part.map(|part| field_of(part).to_owned()),
             code: Some(code),
             ..HttpError::new(status, message)
         }

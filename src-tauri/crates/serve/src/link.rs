@@ -5,10 +5,14 @@ use std::io::{self, BufRead, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 use std::{process, thread};
 
 use api::{ApiConfig, FromServer, Generation, ToServer};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+/// Time for clients to read the ends of their answers before the process ends.
+const LINGER: Duration = Duration::from_millis(300);
 
 /// The pipes to the app. Clones share them.
 #[derive(Clone)]
@@ -45,17 +49,24 @@ impl AppLink {
         let reader = link.clone();
         thread::spawn(move || {
             let mut line = Vec::new();
+            let mut last = None;
             while input
                 .read_until(b'\n', &mut line)
                 .is_ok_and(|read| read > 0)
             {
                 match serde_json::from_slice(&line) {
                     Ok(ToServer::Configure(config)) => on_config(config),
-                    Ok(line) => reader.receive(line),
+                    Ok(line) => {
+                        last = Some(Instant::now());
+                        reader.receive(line);
+                    }
                     // The app writes no such line.
                     Err(_) => {}
                 }
                 line.clear();
+            }
+            if last.is_some_and(|last| last.elapsed() < LINGER) {
+                thread::sleep(LINGER);
             }
             process::exit(0);
         });

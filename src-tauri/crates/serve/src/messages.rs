@@ -18,12 +18,12 @@ pub fn messages(fields: &JsonFields<'_>) -> Result<Vec<ApiMessage>, HttpError> {
     for message in fields.objects("messages")? {
         let role = message.needed_text("role")?;
         if role == "tool" || role == "function" {
-            let text = content(&message)?.unwrap_or_default();
+            let text = text_or_parts(&message, "content")?.unwrap_or_default();
             results.push(message.text("tool_call_id")?, text);
             continue;
         }
         results.add_to(&mut messages);
-        let text = content(&message)?;
+        let text = text_or_parts(&message, "content")?;
         messages.push(match role {
             "system" | "developer" => ApiMessage::System {
                 text: text.unwrap_or_default(),
@@ -54,8 +54,21 @@ pub fn messages(fields: &JsonFields<'_>) -> Result<Vec<ApiMessage>, HttpError> {
         });
     }
     results.add_to(&mut messages);
-    if messages.is_empty() {
-        return Err(fields.wrong("messages", "This has to be a list with a message."));
+    with_a_question(fields, "messages", messages)
+}
+
+/// Returns the messages of a field if there is one that can be answered: system messages are instructions alone.
+pub fn with_a_question(
+    fields: &JsonFields<'_>,
+    field: &str,
+    messages: Vec<ApiMessage>,
+) -> Result<Vec<ApiMessage>, HttpError> {
+    let is_system = |it: &ApiMessage| matches!(it, ApiMessage::System { .. });
+    if messages.iter().all(is_system) {
+        return Err(fields.wrong(
+            field,
+            "This has to be a list with a message that is not a system message.",
+        ));
     }
     Ok(messages)
 }
@@ -91,24 +104,24 @@ impl CallResults {
     }
 }
 
-/// Reads the text of a message: a text, or parts that are texts.
-fn content(message: &JsonFields<'_>) -> Result<Option<String>, HttpError> {
-    match message.get("content") {
+/// Reads a text, or parts that are texts.
+pub fn text_or_parts(fields: &JsonFields<'_>, field: &str) -> Result<Option<String>, HttpError> {
+    match fields.get(field) {
         None => Ok(None),
         Some(Value::String(text)) => Ok(Some(text.clone())),
         Some(Value::Array(_)) => {
             let mut text = String::new();
-            for part in message.objects("content")? {
+            for part in fields.objects(field)? {
                 text.push_str(part_text(&part)?);
             }
             Ok(Some(text))
         }
-        Some(_) => Err(message.wrong("content", "This has to be a text, or a list of parts.")),
+        Some(_) => Err(fields.wrong(field, "This has to be a text, or a list of parts.")),
     }
 }
 
 /// Reads a part of a message.
-pub fn part_text<'a>(part: &JsonFields<'a>) -> Result<&'a str, HttpError> {
+fn part_text<'a>(part: &JsonFields<'a>) -> Result<&'a str, HttpError> {
     match part.needed_text("type")? {
         "text" | "input_text" | "output_text" => part.needed_text("text"),
         "refusal" => part.needed_text("refusal"),
@@ -163,7 +176,7 @@ pub fn checked(fields: &JsonFields<'_>, tools: Vec<ApiTool>) -> Result<Vec<ApiTo
     Ok(tools)
 }
 
-/// Reads the form of an answer: calls of the tools, JSON of a schema (`format`), or free text.
+/// Reads the form of an answer: calls of the tools, JSON of a schema (`format`), either of them, or free text.
 pub fn form(
     fields: &JsonFields<'_>,
     tools: &[ApiTool],
@@ -174,11 +187,9 @@ pub fn form(
     match (choice, format) {
         (None, Some(schema)) => Ok(AnswerForm::Json { schema }),
         (None, None) => Ok(AnswerForm::Free),
-        (Some(_), Some(_)) => Err(fields.wrong(
-            "tools",
-            "An answer cannot both call tools and have a format. Set tool_choice to none, or leave the format out.",
-        )),
-        (Some((required, only)), None) => Ok(AnswerForm::Calls {
+        (Some((false, _)), Some(schema)) => Ok(AnswerForm::CallsOrJson { schema, single }),
+        // A required call leaves no room for the format.
+        (Some((required, only)), _) => Ok(AnswerForm::Calls {
             required,
             only,
             single,
@@ -287,6 +298,10 @@ mod tests {
             (json!({ "messages": "Hi" }), "messages"),
             (json!({ "messages": [] }), "messages"),
             (
+                json!({ "messages": [{ "role": "system", "content": "Be brief." }] }),
+                "messages",
+            ),
+            (
                 json!({ "messages": [{ "role": "narrator", "content": "x" }] }),
                 "messages[0].role",
             ),
@@ -338,7 +353,15 @@ mod tests {
             schema: schema.clone(),
         };
         assert_eq!(form_of(json!("none"), Some(schema.clone())), Ok(json));
-        assert!(form_of(json!("auto"), Some(schema)).is_err());
+        let either = AnswerForm::CallsOrJson {
+            schema: schema.clone(),
+            single: false,
+        };
+        assert_eq!(form_of(json!("auto"), Some(schema.clone())), Ok(either));
+        assert_eq!(
+            form_of(json!("required"), Some(schema)),
+            Ok(calls(true, None))
+        );
         assert!(form_of(json!({ "name": "subtract" }), None).is_err());
         assert!(form_of(json!("perhaps"), None).is_err());
     }

@@ -1,9 +1,11 @@
 //! From a request to its answers: body, client, places, and the replies of the app.
 
+use std::iter;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use api::{Generation, ToServer};
+use api::{Generation, RefusedPart, ToServer};
 use axum::body::{Body, to_bytes};
 use axum::extract::Request;
 use axum::http::{HeaderMap, StatusCode, header};
@@ -12,7 +14,9 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::task::JoinSet;
 
 use crate::error::HttpError;
+use crate::fields::JsonFields;
 use crate::queue::MOST_WAITING;
+use crate::sampling::of_choice;
 use crate::state::RouteState;
 
 /// Bytes of a body, at most.
@@ -24,37 +28,65 @@ const DEEPEST: usize = 64;
 /// Characters of a client's name that count.
 const LONGEST_CLIENT: usize = 200;
 
-/// Reads the body of a request as JSON.
-pub async fn body(request: Request<Body>) -> Result<(HeaderMap, Value), HttpError> {
-    let too_large = || {
-        let message = format!("The request has more than {} MB.", LONGEST_BODY >> 20);
-        HttpError::new(StatusCode::PAYLOAD_TOO_LARGE, message)
-    };
-    let (head, body) = request.into_parts();
-    let announced = head.headers.get(header::CONTENT_LENGTH);
-    let announced = announced.and_then(|it| it.to_str().ok()?.parse::<u64>().ok());
-    if announced.is_some_and(|it| it > LONGEST_BODY as u64) {
-        return Err(too_large());
+/// A request with a body of JSON. It may be large, so that it is dropped once its fields are read.
+pub struct JsonRequest {
+    headers: HeaderMap,
+    body: Value,
+}
+
+impl JsonRequest {
+    /// Reads the body of a request.
+    pub async fn of(request: Request<Body>) -> Result<JsonRequest, HttpError> {
+        let too_large = || {
+            let message = format!("The request has more than {} MB.", LONGEST_BODY >> 20);
+            HttpError::new(StatusCode::PAYLOAD_TOO_LARGE, message)
+        };
+        let (head, body) = request.into_parts();
+        let announced = head.headers.get(header::CONTENT_LENGTH);
+        let announced = announced.and_then(|it| it.to_str().ok()?.parse::<u64>().ok());
+        if announced.is_some_and(|it| it > LONGEST_BODY as u64) {
+            return Err(too_large());
+        }
+        let read = tokio::time::timeout(BODY_TIME, to_bytes(body, LONGEST_BODY)).await;
+        let read = read.map_err(|_| {
+            HttpError::new(
+                StatusCode::REQUEST_TIMEOUT,
+                "The request did not come in time.",
+            )
+        })?;
+        let bytes = read.map_err(|_| too_large())?;
+        let body = serde_json::from_slice(&bytes).map_err(|error| {
+            HttpError::new(
+                StatusCode::BAD_REQUEST,
+                format!("The request is not JSON: {error}."),
+            )
+        })?;
+        if is_deeper(&body, DEEPEST) {
+            let message = format!("The request has objects or lists more than {DEEPEST} deep.");
+            return Err(HttpError::new(StatusCode::BAD_REQUEST, message));
+        }
+        Ok(JsonRequest {
+            headers: head.headers,
+            body,
+        })
     }
-    let read = tokio::time::timeout(BODY_TIME, to_bytes(body, LONGEST_BODY)).await;
-    let read = read.map_err(|_| {
-        HttpError::new(
-            StatusCode::REQUEST_TIMEOUT,
-            "The request did not come in time.",
-        )
-    })?;
-    let bytes = read.map_err(|_| too_large())?;
-    let value = serde_json::from_slice(&bytes).map_err(|error| {
-        HttpError::new(
-            StatusCode::BAD_REQUEST,
-            format!("The request is not JSON: {error}."),
-        )
-    })?;
-    if is_deeper(&value, DEEPEST) {
-        let message = format!("The request has objects or lists more than {DEEPEST} deep.");
-        return Err(HttpError::new(StatusCode::BAD_REQUEST, message));
+
+    /// Returns the name by which a client's requests are counted: its user, or its program.
+    pub fn client(&self) -> Result<String, HttpError> {
+        let user = JsonFields::of(&self.body, "")?.text("user")?;
+        let agent = self.headers.get(header::USER_AGENT);
+        let agent = agent.and_then(|it| it.to_str().ok());
+        let name = user.or(agent).unwrap_or_default();
+        Ok(name.chars().take(LONGEST_CLIENT).collect())
     }
-    Ok((head.headers, value))
+
+    /// Reads the fields, and drops the body.
+    pub fn read<T>(
+        self,
+        read: impl FnOnce(&JsonFields<'_>) -> Result<T, HttpError>,
+    ) -> Result<T, HttpError> {
+        read(&JsonFields::of(&self.body, "")?)
+    }
 }
 
 /// Returns whether a value has objects or lists deeper than this.
@@ -67,14 +99,6 @@ fn is_deeper(value: &Value, most: usize) -> bool {
     }
 }
 
-/// Returns the name by which a client's requests are counted: its user, or its program.
-pub fn client(headers: &HeaderMap, user: Option<&str>) -> String {
-    let agent = headers.get(header::USER_AGENT);
-    let agent = agent.and_then(|it| it.to_str().ok());
-    let name = user.or(agent).unwrap_or_default();
-    name.chars().take(LONGEST_CLIENT).collect()
-}
-
 /// Answers to one request. Dropping them cancels those that have not ended.
 pub struct ApiAnswers {
     replies: UnboundedReceiver<(usize, ToServer)>,
@@ -84,7 +108,8 @@ pub struct ApiAnswers {
 }
 
 impl ApiAnswers {
-    /// Begins with the answers, and waits until the first is begun.
+    /// Begins with the answers, this number to each request, and waits until the first is begun. `field_of` returns the
+    /// field of a part of the requests.
     ///
     /// # Errors
     /// Fails if the queue is full, or the app refuses the first one.
@@ -92,8 +117,10 @@ impl ApiAnswers {
         served: &RouteState,
         client: &str,
         requests: Vec<Generation>,
+        each: usize,
+        field_of: fn(RefusedPart) -> &'static str,
     ) -> Result<(String, ApiAnswers), HttpError> {
-        let places = served.queue.places(client, requests.len());
+        let places = served.queue.places(client, requests.len() * each);
         let places = places.ok_or_else(|| {
             let message =
                 format!("{MOST_WAITING} requests are waiting already. Try again in a moment.");
@@ -101,11 +128,18 @@ impl ApiAnswers {
         })?;
         let (sender, replies) = unbounded_channel();
         let mut writing = JoinSet::new();
-        for (choice, (mut place, request)) in places.into_iter().zip(requests).enumerate() {
+        // A request may be large: its answers share it while they wait, and it is dropped once it is sent.
+        let requests = requests
+            .into_iter()
+            .flat_map(|request| iter::repeat_n(Arc::new(request), each).enumerate());
+        for (choice, (mut place, (seed, request))) in places.into_iter().zip(requests).enumerate() {
             let (served, sender) = (served.clone(), sender.clone());
             writing.spawn(async move {
                 place.taken().await;
-                let mut exchange = served.link.generate(request);
+                let mut exchange = served.link.generate(Generation {
+                    sampling: of_choice(request.sampling, seed),
+                    ..Arc::unwrap_or_clone(request)
+                });
                 while let Some(reply) = exchange.next().await {
                     served.metrics.reply(&reply);
                     // An error means that the client is gone, and with it this task.
@@ -123,7 +157,7 @@ impl ApiAnswers {
         match answers.next().await {
             Some((_, ToServer::Begun { model, .. })) => Ok((model, answers)),
             Some((_, ToServer::Refused { why, message, .. })) => {
-                Err(HttpError::refused(why, message))
+                Err(HttpError::refused(why, message, field_of))
             }
             other => {
                 answers.first = other;
@@ -167,6 +201,18 @@ pub fn usage(usage: api::ApiUsage) -> Value {
         "prompt_tokens_details": { "cached_tokens": usage.cached },
         "completion_tokens_details": { "reasoning_tokens": usage.thinking },
     })
+}
+
+/// Returns the usage of the answers to several prompts.
+pub fn sum(usages: &[api::ApiUsage]) -> api::ApiUsage {
+    let mut sum = api::ApiUsage::default();
+    for usage in usages {
+        sum.prompt += usage.prompt;
+        sum.cached += usage.cached;
+        sum.answer += usage.answer;
+        sum.thinking += usage.thinking;
+    }
+    sum
 }
 
 /// Adds the usage of another answer to the same prompt.

@@ -3,7 +3,8 @@
 use std::collections::VecDeque;
 
 use api::{
-    ApiEnd, ApiMessage, ApiTool, ApiUsage, Generation, GenerationPrompt, TextPart, ToServer,
+    ApiEnd, ApiMessage, ApiTool, ApiUsage, Generation, GenerationPrompt, RefusedPart, TextPart,
+    ToServer,
 };
 use axum::extract::{Request, State};
 use axum::response::sse::Event;
@@ -12,9 +13,9 @@ use serde_json::{Value, json};
 
 use crate::error::HttpError;
 use crate::fields::JsonFields;
-use crate::messages::{CallResults, checked, form, part_text, schema, tool};
+use crate::messages::{CallResults, checked, form, schema, text_or_parts, tool, with_a_question};
 use crate::reply::json as as_json;
-use crate::requests::{ApiAnswers, body, client, id, now};
+use crate::requests::{ApiAnswers, JsonRequest, id, now};
 use crate::sampling::{sampling, thinking, tokens};
 use crate::state::RouteState;
 use crate::streaming::{EventFormat, stream};
@@ -23,13 +24,14 @@ pub async fn answer(
     State(served): State<RouteState>,
     request: Request,
 ) -> Result<Response, HttpError> {
-    let (headers, body) = body(request).await?;
-    let fields = JsonFields::of(&body, "")?;
-    let generation = generation(&fields)?;
-    let streams = fields.flag("stream")?.unwrap_or(false);
-    let client = client(&headers, fields.text("user")?);
-    let mut output = ResponseOutput::new(&fields);
-    let (model, mut answers) = ApiAnswers::begin(&served, &client, vec![generation]).await?;
+    let request = JsonRequest::of(request).await?;
+    let client = request.client()?;
+    let (generation, streams, mut output) = request.read(|fields| {
+        let streams = fields.flag("stream")?.unwrap_or(false);
+        Ok((generation(fields)?, streams, ResponseOutput::new(fields)))
+    })?;
+    let requests = vec![generation];
+    let (model, mut answers) = ApiAnswers::begin(&served, &client, requests, 1, field_of).await?;
     output.response["model"] = json!(model);
     if streams {
         return Ok(stream(answers, output));
@@ -37,12 +39,21 @@ pub async fn answer(
     let mut unused = VecDeque::new();
     while let Some((choice, reply)) = answers.next().await {
         if let ToServer::Refused { why, message, .. } = reply {
-            return Err(HttpError::refused(why, message));
+            return Err(HttpError::refused(why, message, field_of));
         }
         output.reply(choice, reply, &mut unused);
         unused.clear();
     }
     Ok(as_json(&output.object()).into_response())
+}
+
+/// Returns the field of a part of a request.
+fn field_of(part: RefusedPart) -> &'static str {
+    match part {
+        RefusedPart::Prompt => "input",
+        RefusedPart::Form => "text.format",
+        RefusedPart::Tools => "tools",
+    }
 }
 
 fn generation(fields: &JsonFields<'_>) -> Result<Generation, HttpError> {
@@ -91,6 +102,7 @@ fn generation(fields: &JsonFields<'_>) -> Result<Generation, HttpError> {
             results.add_to(&mut messages);
         }
     }
+    let messages = with_a_question(fields, "input", messages)?;
     Ok(Generation {
         prompt: GenerationPrompt::Conversation {
             messages,
@@ -118,15 +130,7 @@ fn add_item(
     }
     match kind {
         "message" => {
-            let mut text = String::new();
-            match item.get("content") {
-                Some(Value::String(content)) => text.push_str(content),
-                _ => {
-                    for part in item.objects("content")? {
-                        text.push_str(part_text(&part)?);
-                    }
-                }
-            }
+            let text = text_or_parts(item, "content")?.unwrap_or_default();
             messages.push(match item.needed_text("role")? {
                 "system" | "developer" => ApiMessage::System { text },
                 "user" => ApiMessage::User { text },
@@ -155,11 +159,8 @@ fn add_item(
             }
         }
         "function_call_output" => {
-            let text = match item.get("output") {
-                Some(Value::String(text)) => text.clone(),
-                Some(value) => value.to_string(),
-                None => return Err(item.wrong("output", "This is missing.")),
-            };
+            let text = text_or_parts(item, "output")?;
+            let text = text.ok_or_else(|| item.wrong("output", "This is missing."))?;
             results.push(item.text("call_id")?, text);
         }
         // Of an earlier answer. Models read answers without their thinking.
@@ -247,7 +248,7 @@ impl ResponseOutput {
         if self.open == Some(part) {
             return;
         }
-        self.close(out);
+        self.close("completed", out);
         self.open = Some(part);
         match part {
             TextPart::Thinking => {
@@ -268,8 +269,8 @@ impl ResponseOutput {
         }
     }
 
-    /// Ends the part that is being written.
-    fn close(&mut self, out: &mut VecDeque<Event>) {
+    /// Ends the part that is being written, with this status of its item.
+    fn close(&mut self, status: &str, out: &mut VecDeque<Event>) {
         let Some(part) = self.open.take() else {
             return;
         };
@@ -277,7 +278,7 @@ impl ResponseOutput {
         let Some(item) = self.items.last_mut() else {
             return;
         };
-        item["status"] = json!("completed");
+        item["status"] = json!(status);
         let (item, content) = (item.clone(), item["content"][0].clone());
         let mut done = place.clone();
         done["text"] = content["text"].clone();
@@ -314,7 +315,7 @@ impl ResponseOutput {
     }
 
     fn call(&mut self, name: &str, arguments: &str, out: &mut VecDeque<Event>) {
-        self.close(out);
+        self.close("completed", out);
         let mut item = json!({
             "id": id("fc_"),
             "type": "function_call",
@@ -344,7 +345,11 @@ impl ResponseOutput {
     }
 
     fn ended(&mut self, reason: ApiEnd, usage: ApiUsage, out: &mut VecDeque<Event>) {
-        self.close(out);
+        let (status, kind) = match reason {
+            ApiEnd::Length => ("incomplete", "response.incomplete"),
+            ApiEnd::Stop | ApiEnd::Calls => ("completed", "response.completed"),
+        };
+        self.close(status, out);
         self.response["usage"] = json!({
             "input_tokens": usage.prompt,
             "input_tokens_details": { "cached_tokens": usage.cached },
@@ -352,10 +357,6 @@ impl ResponseOutput {
             "output_tokens_details": { "reasoning_tokens": usage.thinking },
             "total_tokens": usage.prompt + usage.answer,
         });
-        let (status, kind) = match reason {
-            ApiEnd::Length => ("incomplete", "response.incomplete"),
-            ApiEnd::Stop | ApiEnd::Calls => ("completed", "response.completed"),
-        };
         self.response["status"] = json!(status);
         if reason == ApiEnd::Length {
             self.response["incomplete_details"] = json!({ "reason": "max_output_tokens" });
@@ -381,8 +382,8 @@ impl EventFormat for ResponseOutput {
             } => self.call(&name, &arguments, out),
             ToServer::Ended { reason, usage, .. } => self.ended(reason, usage, out),
             ToServer::Refused { why, message, .. } => {
-                self.close(out);
-                let error = HttpError::refused(why, message);
+                self.close("incomplete", out);
+                let error = HttpError::refused(why, message, field_of);
                 self.response["status"] = json!("failed");
                 self.response["error"] =
                     json!({ "code": "server_error", "message": error.message });

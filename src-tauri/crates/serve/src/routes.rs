@@ -11,13 +11,12 @@ use serde_json::{Value, json as object};
 
 use crate::access::Access;
 use crate::error::HttpError;
-use crate::fields::JsonFields;
 use crate::guard::check;
 use crate::link::AppLink;
 use crate::metrics::{Metrics, PATHS};
 use crate::queue::Queue;
 use crate::reply::json;
-use crate::requests::{body, now};
+use crate::requests::{JsonRequest, now};
 use crate::state::RouteState;
 use crate::{chat, completions, responses};
 
@@ -99,17 +98,18 @@ async fn tokenize(
     State(served): State<RouteState>,
     request: Request,
 ) -> Result<Response, HttpError> {
-    let (_, body) = body(request).await?;
-    let fields = JsonFields::of(&body, "")?;
-    let text = match fields.text("content")? {
-        Some(text) => text,
-        None => fields.needed_text("text")?,
-    };
-    if text.len() > LONGEST_TEXT {
-        let problem = format!("At most {} MB of text are taken.", LONGEST_TEXT >> 20);
-        return Err(fields.wrong("content", &problem));
-    }
-    let text = text.to_owned();
+    let request = JsonRequest::of(request).await?;
+    let text = request.read(|fields| {
+        let text = match fields.text("content")? {
+            Some(text) => text,
+            None => fields.needed_text("text")?,
+        };
+        if text.len() > LONGEST_TEXT {
+            let problem = format!("At most {} MB of text are taken.", LONGEST_TEXT >> 20);
+            return Err(fields.wrong("content", &problem));
+        }
+        Ok(text.to_owned())
+    })?;
     let reply = served
         .link
         .ask(|id| FromServer::Tokenize { id, text })
@@ -119,7 +119,9 @@ async fn tokenize(
             let count = tokens.len();
             Ok(json(&object!({ "tokens": tokens, "count": count })).into_response())
         }
-        Some(ToServer::Refused { why, message, .. }) => Err(HttpError::refused(why, message)),
+        Some(ToServer::Refused { why, message, .. }) => {
+            Err(HttpError::refused(why, message, |_| "content"))
+        }
         _ => Err(HttpError::new(
             StatusCode::INTERNAL_SERVER_ERROR,
             "The text could not be read.",

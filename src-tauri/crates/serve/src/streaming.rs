@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::time::Duration;
 
-use api::{ApiRefusal, ToServer};
+use api::{ApiRefusal, RefusedPart, ToServer};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
@@ -63,9 +63,13 @@ pub fn event(data: &Value) -> Event {
     Event::default().data(data.to_string())
 }
 
-/// Makes the event of an answer that could not be completed.
-pub fn failed(why: ApiRefusal, message: String) -> Event {
-    event(&json!({ "error": HttpError::refused(why, message).object() }))
+/// Makes the event of an answer that could not be completed. `field_of` returns the field of a part of the request.
+pub fn failed(
+    why: ApiRefusal,
+    message: String,
+    field_of: fn(RefusedPart) -> &'static str,
+) -> Event {
+    event(&json!({ "error": HttpError::refused(why, message, field_of).object() }))
 }
 
 /// The event after the last one of the two older routes.

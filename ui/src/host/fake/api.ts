@@ -51,7 +51,7 @@ export abstract class FakeApiHost extends FakeToolHost {
     this.calls.push(["setApi", on, port, origins]);
     if (port < 1024 || port > 65_535)
       return refuse("other", "The port has to be between 1024 and 65535.");
-    const bad = origins.find((origin) => !/^https?:\/\/[^/]+$/u.test(origin));
+    const bad = origins.find((origin) => !/^[a-z][a-z\d+.-]*:\/\/[^/]+$/iu.test(origin));
     if (bad !== undefined) return refuse("other", `“${bad}” is not the address of a web site.`);
     const { hasKey, status } = this.api;
     const goesOn = on && port === this.api.port && status.kind === "listening";

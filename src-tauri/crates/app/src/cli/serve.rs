@@ -77,8 +77,9 @@ pub fn run(args: &ServeArgs) -> Result<(), CliError> {
         }
         Ok(())
     });
-    drop(server);
+    // In this order, so that clients have the ends of their answers.
     chat.shutdown();
+    drop(server);
     ended
 }
 

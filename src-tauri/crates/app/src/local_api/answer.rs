@@ -4,7 +4,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use api::{
-    AnswerForm, ApiEnd, ApiRefusal, ApiText, ApiUsage, Generation, TextPart, ToServer, TokenLogprob,
+    AnswerForm, ApiEnd, ApiRefusal, ApiText, ApiUsage, Generation, GenerationPrompt, RefusedPart,
+    TextPart, ToServer, TokenLogprob,
 };
 use chat::{ApiEvent, Failure, FailureCode, PromptCounter};
 use engine::{Event, Finished, Signals, StopReason, TokenKind};
@@ -22,6 +23,8 @@ pub struct ApiAnswer {
     single: bool,
     /// True for a conversation, in which blank lines before an answer are not part of it.
     trims: bool,
+    /// Part of the request that the model cannot answer, if it refuses the request; `None` if it may be any.
+    refusable: Option<RefusedPart>,
     /// Tokens of the model, for the bytes of tokens.
     counter: Option<Arc<dyn PromptCounter>>,
     /// Part that is being written.
@@ -43,8 +46,13 @@ impl ApiAnswer {
         ApiAnswer {
             signals,
             stop: StopTexts::new(request.stop.clone()),
-            single: matches!(request.form, AnswerForm::Calls { single: true, .. }),
-            trims: matches!(request.prompt, api::GenerationPrompt::Conversation { .. }),
+            single: matches!(
+                request.form,
+                AnswerForm::Calls { single: true, .. }
+                    | AnswerForm::CallsOrJson { single: true, .. }
+            ),
+            trims: matches!(request.prompt, GenerationPrompt::Conversation { .. }),
+            refusable: refusable(request),
             counter: None,
             part: None,
             calls: 0,
@@ -66,7 +74,7 @@ impl ApiAnswer {
             }
             ApiEvent::Generated(event) => self.generated(id, event, send),
             ApiEvent::Ended(Ok(finished)) => self.ended(id, finished, send),
-            ApiEvent::Ended(Err(failure)) => send(refused(id, failure)),
+            ApiEvent::Ended(Err(failure)) => send(refused(id, failure, self.refusable)),
         }
     }
 
@@ -203,11 +211,30 @@ fn send_text(
     }
 }
 
-fn refused(id: u64, failure: Failure) -> ToServer {
+/// Returns the part of a request that a model may be unable to answer; `None` if there are several. Failures do not name
+/// the part.
+fn refusable(request: &Generation) -> Option<RefusedPart> {
+    let has_tools = match &request.prompt {
+        GenerationPrompt::Conversation { tools, .. } => !tools.is_empty(),
+        GenerationPrompt::Text { .. } => false,
+    };
+    let has_format = matches!(
+        request.form,
+        AnswerForm::Json { .. } | AnswerForm::CallsOrJson { .. }
+    );
+    match (has_tools, has_format) {
+        (false, false) => Some(RefusedPart::Prompt),
+        (false, true) => Some(RefusedPart::Form),
+        (true, false) => Some(RefusedPart::Tools),
+        (true, true) => None,
+    }
+}
+
+fn refused(id: u64, failure: Failure, part: Option<RefusedPart>) -> ToServer {
     let why = match failure.code {
         FailureCode::TooLong => ApiRefusal::TooLong,
         FailureCode::NoModel => ApiRefusal::NoModel,
-        FailureCode::BadForm => ApiRefusal::Unsupported,
+        FailureCode::BadForm => ApiRefusal::Unsupported(part),
         _ => ApiRefusal::Failed,
     };
     ToServer::Refused {
@@ -219,14 +246,14 @@ fn refused(id: u64, failure: Failure) -> ToServer {
 
 #[cfg(test)]
 mod tests {
-    use api::{ApiSampling, GenerationPrompt};
+    use api::{ApiSampling, ApiTool};
     use engine::Stats;
+    use serde_json::json;
 
     use super::*;
 
-    /// Runs the tokens of an answer through. Returns its pieces, each with the number of its tokens, and its end.
-    fn lines(stop: &[&str], tokens: &[(&str, TokenKind)]) -> (Vec<(String, usize)>, ApiEnd) {
-        let request = Generation {
+    fn request(stop: &[&str]) -> Generation {
+        Generation {
             prompt: GenerationPrompt::Conversation {
                 messages: Vec::new(),
                 tools: Vec::new(),
@@ -238,8 +265,12 @@ mod tests {
             thinking_budget: None,
             stop: stop.iter().map(|it| (*it).to_owned()).collect(),
             logprobs: Some(0),
-        };
-        let mut answer = ApiAnswer::new(&request, Signals::default());
+        }
+    }
+
+    /// Runs the tokens of an answer through. Returns its pieces, each with the number of its tokens, and its end.
+    fn lines(stop: &[&str], tokens: &[(&str, TokenKind)]) -> (Vec<(String, usize)>, ApiEnd) {
+        let mut answer = ApiAnswer::new(&request(stop), Signals::default());
         let (mut pieces, mut end) = (Vec::new(), None);
         let mut take = |line| match line {
             ToServer::Text { text, .. } => pieces.push((text.text, text.logprobs.len())),
@@ -260,6 +291,45 @@ mod tests {
         };
         answer.event(7, ApiEvent::Ended(Ok(finished)), &mut take);
         (pieces, end.expect("an end"))
+    }
+
+    #[test]
+    fn a_refusal_names_the_only_part_that_it_can_be_about() {
+        let tool = ApiTool {
+            name: "add".to_owned(),
+            description: String::new(),
+            parameters: json!({ "type": "object" }),
+        };
+        let of = |code: FailureCode, has_tools: bool, has_format: bool| {
+            let mut request = request(&[]);
+            request.prompt = GenerationPrompt::Conversation {
+                messages: Vec::new(),
+                tools: vec![tool.clone(); usize::from(has_tools)],
+                thinking: None,
+            };
+            if has_format {
+                let schema = json!({ "type": "object" });
+                request.form = AnswerForm::Json { schema };
+            }
+            let mut answer = ApiAnswer::new(&request, Signals::default());
+            let mut reason = None;
+            let failure = Failure::new(code, "No.");
+            answer.event(7, ApiEvent::Ended(Err(failure)), &mut |line| match line {
+                ToServer::Refused { why, .. } => reason = Some(why),
+                other => panic!("{other:?}"),
+            });
+            reason.expect("a refusal")
+        };
+        for (has_tools, has_format, part) in [
+            (false, false, Some(RefusedPart::Prompt)),
+            (false, true, Some(RefusedPart::Form)),
+            (true, false, Some(RefusedPart::Tools)),
+            (true, true, None),
+        ] {
+            let why = of(FailureCode::BadForm, has_tools, has_format);
+            assert_eq!(why, ApiRefusal::Unsupported(part));
+        }
+        assert_eq!(of(FailureCode::TooLong, true, true), ApiRefusal::TooLong);
     }
 
     fn piece(text: &str, tokens: usize) -> (String, usize) {

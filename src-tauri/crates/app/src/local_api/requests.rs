@@ -66,11 +66,44 @@ fn constraint(form: AnswerForm, tools: &Arc<[ToolDefinition]>) -> Option<Constra
             };
             Some(Constraint::Calls { tools, required })
         }
+        AnswerForm::CallsOrJson { schema, .. } => Some(Constraint::CallsOrJson {
+            tools: Arc::clone(tools),
+            schema: Arc::new(schema),
+        }),
     }
 }
 
 /// Flags in instructions that switch thinking off and on, for clients that have no field for it.
 const FLAGS: [(&str, bool); 2] = [("/no_think", false), ("/think", true)];
+
+/// Returns whether a flag switches thinking on; `None` for another word, such as a path that a flag is part of.
+fn flag(word: &str) -> Option<bool> {
+    let found = FLAGS.iter().find(|(flag, _)| *flag == word);
+    found.map(|(_, thinks)| *thinks)
+}
+
+/// Takes flags out of instructions. Returns the rest, unchanged without flags, and whether they switch thinking on: of
+/// both flags, the one for off has precedence.
+fn without_flags(text: String) -> (String, Option<bool>) {
+    let Some(thinks) = text.split_whitespace().filter_map(flag).min() else {
+        return (text, None);
+    };
+    let words = text.split_inclusive(char::is_whitespace);
+    let rest = words.map(|word| match flag(word.trim_end()) {
+        Some(_) => word.trim_start_matches(|it: char| !it.is_whitespace()),
+        None => word,
+    });
+    let mut rest: String = rest.collect();
+    // A flag at an end leaves no blank line there.
+    let mut words = text.split_whitespace();
+    if words.next().and_then(flag).is_some() {
+        rest = rest.trim_start().to_owned();
+    }
+    if words.next_back().and_then(flag).is_some() {
+        rest.truncate(rest.trim_end().len());
+    }
+    (rest, Some(thinks))
+}
 
 /// Returns the conversation. The system messages at its beginning are its instructions. It thinks unless a field or a flag
 /// says otherwise.
@@ -83,13 +116,9 @@ fn conversation(
     let mut turns: Vec<Turn> = Vec::new();
     for message in messages {
         match message {
-            ApiMessage::System { mut text } if turns.is_empty() => {
-                for (flag, thinks) in FLAGS {
-                    if text.contains(flag) {
-                        thinking = thinking.or(Some(thinks));
-                        text = text.replace(flag, "").trim().to_owned();
-                    }
-                }
+            ApiMessage::System { text } if turns.is_empty() => {
+                let (text, thinks) = without_flags(text);
+                thinking = thinking.or(thinks);
                 if !text.is_empty() {
                     instructions.push(text);
                 }
@@ -163,6 +192,20 @@ mod tests {
         assert_eq!(of("Be brief. /no_think", None), (brief.clone(), false));
         assert_eq!(of("/no_think", None), (None, false));
         assert_eq!(of("/think Be brief.", Some(false)), (brief, false));
+        assert!(!of("a\n/think /no_think\nb", None).1);
+    }
+
+    #[test]
+    fn only_whole_words_of_the_instructions_are_flags() {
+        for plain in [
+            "Look at src/thinking.ts and /think/no_think.\n",
+            "  See https://example.org/think, or /thinking: it is x/no_think\n\n",
+        ] {
+            assert_eq!(without_flags(plain.to_owned()), (plain.to_owned(), None));
+        }
+        let text = "  indented\n/no_think\n\tsrc/thinking.ts\n";
+        let rest = "  indented\n\n\tsrc/thinking.ts\n".to_owned();
+        assert_eq!(without_flags(text.to_owned()), (rest, Some(false)));
     }
 
     #[test]

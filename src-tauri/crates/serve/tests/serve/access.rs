@@ -95,6 +95,21 @@ fn web_pages_may_ask_only_if_they_are_named() {
 }
 
 #[test]
+fn pages_of_editors_and_extensions_may_be_named() {
+    let origins = ["vscode-webview://1f2e-3d", "app://obsidian.md"];
+    let program = Program::with_origins(&origins);
+    for origin in origins {
+        let headers = format!("{}Origin: {origin}\r\n", key());
+        let reply = program.get("/metrics", &headers);
+        assert_eq!(reply.status, 200, "{origin}");
+        let allowed = format!("access-control-allow-origin: {origin}");
+        assert!(reply.head.contains(&allowed), "{}", reply.head);
+    }
+    let foreign = format!("{}Origin: vscode-webview://another\r\n", key());
+    assert_eq!(program.get("/metrics", &foreign).status, 403);
+}
+
+#[test]
 fn a_new_key_replaces_the_one_before_at_once() {
     let program = Program::start();
     let config = api::ApiConfig {

@@ -6,4 +6,6 @@ mod access;
 mod hostile;
 mod places;
 mod program;
+mod refusals;
+mod responses;
 mod routes;

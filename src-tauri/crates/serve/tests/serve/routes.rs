@@ -1,15 +1,15 @@
 //! Requests and their replies.
 
 use api::{
-    AnswerForm, ApiEnd, ApiMessage, ApiRefusal, ApiText, ApiUsage, FromServer, Generation,
-    GenerationPrompt, TextPart, ToServer, TokenLogprob,
+    AnswerForm, ApiEnd, ApiMessage, ApiText, ApiUsage, FromServer, Generation, GenerationPrompt,
+    TextPart, ToServer, TokenLogprob,
 };
 use serde_json::{Value, json};
 
 use super::program::{Program, post};
 
 /// Sends a request on a thread, and returns the request that reached the app, with its id, and the reply to come.
-fn asked(program: &Program, path: &str, body: Value) -> (u64, Generation, Waiting) {
+pub fn asked(program: &Program, path: &str, body: Value) -> (u64, Generation, Waiting) {
     let stream = program.sent(post(path, "", &body.to_string()).as_bytes());
     match program.line() {
         FromServer::Generate { id, request } => (id, *request, Waiting(stream)),
@@ -17,15 +17,15 @@ fn asked(program: &Program, path: &str, body: Value) -> (u64, Generation, Waitin
     }
 }
 
-struct Waiting(std::net::TcpStream);
+pub struct Waiting(std::net::TcpStream);
 
 impl Waiting {
-    fn reply(mut self) -> super::program::HttpReply {
+    pub fn reply(mut self) -> super::program::HttpReply {
         super::program::HttpReply::read(&mut self.0)
     }
 
     /// Returns the data of the events.
-    fn events(self) -> Vec<String> {
+    pub fn events(self) -> Vec<String> {
         let reply = self.reply();
         assert_eq!(reply.status, 200, "{reply:?}");
         let lines = reply
@@ -36,7 +36,7 @@ impl Waiting {
     }
 }
 
-fn question() -> Value {
+pub fn question() -> Value {
     json!([{ "role": "system", "content": "Be brief." }, { "role": "user", "content": "Hi" }])
 }
 
@@ -214,231 +214,47 @@ fn plain_text_is_continued() {
 }
 
 #[test]
-fn a_response_has_items_and_events() {
+fn the_usage_counts_each_prompt_once() {
     let program = Program::start();
-    let input = json!([
-        { "role": "user", "content": [{ "type": "input_text", "text": "Add" }] },
-        { "type": "function_call", "call_id": "c", "name": "add", "arguments": "{}" },
-        { "type": "function_call_output", "call_id": "c", "output": "3" },
-    ]);
-    let body = json!({ "input": input, "instructions": "Be brief.", "stream": true, "max_output_tokens": 50 });
-    let (id, request, waiting) = asked(&program, "/v1/responses", body);
-    let GenerationPrompt::Conversation { messages, .. } = &request.prompt else {
-        panic!("{request:?}")
-    };
-    assert_eq!(messages.len(), 4);
-    assert_eq!(
-        messages[3],
-        ApiMessage::Tool {
-            text: "3".to_owned()
+    for streams in [false, true] {
+        let body = json!({
+            "prompt": ["a", "b"], "n": 2, "stream": streams,
+            "stream_options": { "include_usage": true },
+        });
+        let (id, request, waiting) = asked(&program, "/v1/completions", body);
+        let mut all = vec![(id, request)];
+        while all.len() < 4 {
+            match program.line() {
+                FromServer::Generate { id, request } => all.push((id, *request)),
+                line => panic!("{line:?}"),
+            }
         }
-    );
-    program.begin(id);
-    let thought = ApiText {
-        part: TextPart::Thinking,
-        text: "Hm.".to_owned(),
-        logprobs: Vec::new(),
-    };
-    program.reply(&ToServer::Text { id, text: thought });
-    program.say(id, "It is ");
-    program.say(id, "3.");
-    let (name, arguments) = ("add".to_owned(), "{}".to_owned());
-    program.reply(&ToServer::Call {
-        id,
-        name,
-        arguments,
-    });
-    program.end(id);
-    let events = waiting.events();
-    let events: Vec<Value> = events
-        .iter()
-        .map(|it| serde_json::from_str(it).expect("JSON"))
-        .collect();
-    let kinds: Vec<&str> = events.iter().filter_map(|it| it["type"].as_str()).collect();
-    assert_eq!(
-        kinds,
-        [
-            "response.created",
-            "response.in_progress",
-            "response.output_item.added",
-            "response.content_part.added",
-            "response.reasoning_text.delta",
-            "response.reasoning_text.done",
-            "response.content_part.done",
-            "response.output_item.done",
-            "response.output_item.added",
-            "response.content_part.added",
-            "response.output_text.delta",
-            "response.output_text.delta",
-            "response.output_text.done",
-            "response.content_part.done",
-            "response.output_item.done",
-            "response.output_item.added",
-            "response.function_call_arguments.delta",
-            "response.function_call_arguments.done",
-            "response.output_item.done",
-            "response.completed",
-        ]
-    );
-    for (at, event) in events.iter().enumerate() {
-        assert_eq!(event["sequence_number"], json!(at));
-    }
-    let output = &events.last().expect("the last")["response"]["output"];
-    assert_eq!(output[0]["content"][0]["text"], "Hm.");
-    assert_eq!(output[1]["content"][0]["text"], "It is 3.");
-    assert_eq!(output[2]["arguments"], "{}");
-}
-
-#[test]
-fn results_in_the_input_of_a_response_stand_in_the_order_of_their_calls() {
-    let program = Program::start();
-    let call =
-        |id: &str| json!({ "type": "function_call", "call_id": id, "name": id, "arguments": "{}" });
-    let output = |id: &str| json!({ "type": "function_call_output", "call_id": id, "output": id });
-    let input = json!([call("a"), call("b"), output("b"), output("a")]);
-    let (id, request, _waiting) = asked(&program, "/v1/responses", json!({ "input": input }));
-    let GenerationPrompt::Conversation { messages, .. } = &request.prompt else {
-        panic!("{request:?}")
-    };
-    let tool = |text: &str| ApiMessage::Tool {
-        text: text.to_owned(),
-    };
-    assert_eq!(messages[1..], [tool("a"), tool("b")]);
-    program.answer(id, "done");
-}
-
-#[test]
-fn what_the_app_refuses_is_an_error_of_its_kind() {
-    let program = Program::start();
-    for (why, status, code) in [
-        (ApiRefusal::TooLong, 400, "context_length_exceeded"),
-        (ApiRefusal::NoModel, 503, "model_not_loaded"),
-        (ApiRefusal::Unsupported, 400, "unsupported"),
-        (ApiRefusal::Failed, 500, "model_failed"),
-    ] {
-        for streams in [false, true] {
-            let body = json!({ "messages": question(), "stream": streams });
-            let (id, _, waiting) = asked(&program, "/v1/chat/completions", body);
-            let message = "The reason.".to_owned();
-            program.reply(&ToServer::Refused { id, why, message });
-            let reply = waiting.reply();
-            assert_eq!(reply.status, status);
-            let error = &reply.json()["error"];
-            assert_eq!(
-                (&error["message"], &error["code"]),
-                (&json!("The reason."), &json!(code))
-            );
+        for (id, request) in all {
+            let text = "a".to_owned();
+            let is_first = request.prompt == GenerationPrompt::Text { text };
+            let (prompt, cached) = if is_first { (10, 4) } else { (20, 8) };
+            let usage = ApiUsage {
+                prompt,
+                cached,
+                answer: 5,
+                thinking: 0,
+            };
+            program.begin(id);
+            let reason = ApiEnd::Stop;
+            program.reply(&ToServer::Ended { id, reason, usage });
         }
-    }
-    // What has been streamed stays.
-    let body = json!({ "messages": question(), "stream": true });
-    let (id, _, waiting) = asked(&program, "/v1/chat/completions", body);
-    program.begin(id);
-    program.say(id, "Half");
-    let (why, message) = (ApiRefusal::NoModel, "The model was closed.".to_owned());
-    program.reply(&ToServer::Refused { id, why, message });
-    let events = waiting.events();
-    assert!(
-        events[1].contains("Half") && events[2].contains("The model was closed."),
-        "{events:?}"
-    );
-}
-
-#[test]
-fn a_wrong_field_is_named() {
-    let program = Program::start();
-    let chat = |more: Value| {
-        let mut body = json!({ "messages": question() });
-        for (name, value) in more.as_object().expect("an object") {
-            body[name] = value.clone();
-        }
-        body
-    };
-    for (path, body, param) in [
-        ("/v1/chat/completions", json!([]), "body"),
-        ("/v1/chat/completions", json!({}), "messages"),
-        (
-            "/v1/chat/completions",
-            chat(json!({ "temperature": "hot" })),
-            "temperature",
-        ),
-        (
-            "/v1/chat/completions",
-            chat(json!({ "temperature": 3 })),
-            "temperature",
-        ),
-        ("/v1/chat/completions", chat(json!({ "n": 0 })), "n"),
-        ("/v1/chat/completions", chat(json!({ "n": 1000 })), "n"),
-        ("/v1/chat/completions", chat(json!({ "stop": 7 })), "stop"),
-        (
-            "/v1/chat/completions",
-            chat(json!({ "stream": "yes" })),
-            "stream",
-        ),
-        (
-            "/v1/chat/completions",
-            chat(json!({ "max_tokens": -1 })),
-            "max_tokens",
-        ),
-        (
-            "/v1/chat/completions",
-            chat(json!({ "top_logprobs": 50 })),
-            "top_logprobs",
-        ),
-        (
-            "/v1/chat/completions",
-            chat(json!({ "reasoning_effort": "extreme" })),
-            "reasoning_effort",
-        ),
-        (
-            "/v1/chat/completions",
-            chat(json!({ "response_format": { "type": "xml" } })),
-            "response_format.type",
-        ),
-        (
-            "/v1/chat/completions",
-            chat(json!({ "response_format": { "type": "json_schema", "json_schema": {} } })),
-            "response_format.json_schema.schema",
-        ),
-        (
-            "/v1/chat/completions",
-            chat(json!({ "tools": [{ "type": "function", "function": { "name": "a b" } }] })),
-            "tools[0].function.name",
-        ),
-        (
-            "/v1/chat/completions",
-            chat(json!({ "tool_choice": "required" })),
-            "tool_choice",
-        ),
-        ("/v1/completions", json!({}), "prompt"),
-        ("/v1/completions", json!({ "prompt": [1, 2] }), "prompt"),
-        (
-            "/v1/completions",
-            json!({ "prompt": "a", "suffix": "b" }),
-            "suffix",
-        ),
-        ("/v1/responses", json!({}), "input"),
-        (
-            "/v1/responses",
-            json!({ "input": "a", "previous_response_id": "r" }),
-            "previous_response_id",
-        ),
-        (
-            "/v1/responses",
-            json!({ "input": [{ "type": "image" }] }),
-            "input[0].type",
-        ),
-        ("/tokenize", json!({}), "text"),
-        (
-            "/tokenize",
-            json!({ "content": "x".repeat(2 << 20) }),
-            "content",
-        ),
-    ] {
-        let reply = program.post(path, &body);
-        assert_eq!(reply.status, 400, "{param}: {reply:?}");
-        let (named, message) = reply.error();
-        assert_eq!(named, param, "{message}");
+        let object: Value = if streams {
+            let events = waiting.events();
+            serde_json::from_str(&events[events.len() - 2]).expect("JSON")
+        } else {
+            waiting.reply().json()
+        };
+        let usage = &object["usage"];
+        assert_eq!(
+            (&usage["prompt_tokens"], &usage["completion_tokens"]),
+            (&json!(30), &json!(20))
+        );
+        assert_eq!(usage["prompt_tokens_details"]["cached_tokens"], 12);
     }
 }
 
