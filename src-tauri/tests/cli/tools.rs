@@ -88,6 +88,42 @@ fn chats_are_searched_in_the_data_folder() {
 }
 
 #[test]
+fn an_answer_is_json_of_the_schema_and_says_what_is_not_enforced() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("schema.json");
+    let schema = json!({
+        "type": "object",
+        "properties": { "bird": { "enum": ["wren", "kinglet"] }, "grams": { "type": "integer", "minimum": 1, "maximum": 99 } },
+        "required": ["bird", "grams"],
+        "not": { "required": ["plane"] },
+    });
+    fs::write(&file, schema.to_string()).expect("written");
+    for seed in ["1", "2", "3"] {
+        let output = goldcrest()
+            .args(["ask", "--no-think", "--seed", seed, "--temperature", "1"])
+            .args(["--schema".as_ref(), file.as_os_str()])
+            .arg("Name a bird.")
+            .output()
+            .expect("the binary starts");
+        let says = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(says.contains("`/not` is not enforced"), "{says}");
+        let answer = parsed(output);
+        let fields = answer.as_object().expect("an object");
+        assert_eq!(fields.len(), 2, "{answer}");
+        assert!(
+            ["wren", "kinglet"]
+                .map(Value::from)
+                .contains(&fields["bird"])
+        );
+        assert!(
+            fields["grams"]
+                .as_u64()
+                .is_some_and(|it| (1..=99).contains(&it))
+        );
+    }
+}
+
+#[test]
 fn a_call_of_an_answer_is_run_and_reported_with_its_result() {
     // Without this variable the tiny model, which is not trained for it, calls nothing.
     let output = goldcrest()

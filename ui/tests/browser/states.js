@@ -487,6 +487,7 @@ for (const name of [
   "palette-search",
   "slash",
   ...Object.keys(dataScreens),
+  ...Object.keys(toolScreens),
   "regenerate-menu",
   "answer-now",
   "mode-cost",

@@ -127,6 +127,25 @@ scene("Enter allows nothing by itself", {}, async (page) => {
   assert.deepEqual(await consents(page), []);
 });
 
+scene("a call is allowed by the keyboard alone", {}, async (page) => {
+  await message(page).fill("Tools: search");
+  await page.keyboard.press("Enter");
+  const asking = card(page, "Search in chats");
+  await asking.waitFor();
+  await page.keyboard.press("Control+Shift+A");
+  await soon(async () =>
+    assert.equal(await asking.evaluate((it) => it === document.activeElement), true),
+  );
+  const focused = () => page.evaluate(() => document.activeElement.getAttribute("aria-label"));
+  for (let stops = 0; (await focused()) !== "Allow once: Search in chats"; stops++) {
+    assert(stops < 5, "it is among the next stops");
+    await page.keyboard.press("Tab");
+  }
+  await page.keyboard.press("Enter");
+  await answered(page);
+  assert.equal((await consents(page)).length, 1);
+});
+
 scene("a screen reader hears that a tool asks to run", {}, async (page) => {
   await ask(page, "Tools: search");
   await page.getByRole("status").getByText("Search in chats asks to run").waitFor();

@@ -16,7 +16,7 @@ mod removal;
 mod verifying;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -183,3 +183,96 @@ impl ChatSearch for AllChats {
         Ok(chat_hits(found, limit, except))
     }
 }
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::thread;
+    use std::time::Instant;
+
+    use mcp::ServerStatus;
+    use store::Store;
+
+    use super::*;
+    use crate::models::tests::AnyModel;
+
+    fn servers() -> (Chat, ToolServers) {
+        let store = Store::in_memory().expect("a store");
+        let chat = Chat::start(store, Box::new(AnyModel::default()), Box::new(|_| {}));
+        let chat = chat.expect("a chat");
+        let servers = ToolServers::start(&chat, || {}).expect("the tools");
+        (chat, servers)
+    }
+
+    /// A server that is not started, with a password. It would answer nothing.
+    fn server(name: &str, password: &str) -> ServerConfig {
+        let env = [("PASSWORD".to_owned(), Secret::from(password.to_owned()))];
+        ServerConfig {
+            name: name.to_owned(),
+            command: "sleep".to_owned(),
+            args: vec!["600".to_owned()],
+            env: BTreeMap::from(env),
+            cwd: None,
+            folders: Vec::new(),
+            network: false,
+            sandboxed: false,
+            enabled: false,
+        }
+    }
+
+    #[test]
+    fn passwords_go_to_no_window_and_stay_when_it_saves() {
+        let (chat, servers) = servers();
+        let shown = servers.save(vec![server("birds", "hunter2")]);
+        let shown = shown.expect("saved").configs;
+        assert_eq!(shown[0].env["PASSWORD"].expose(), "");
+        let mut shown = servers.list().expect("the servers").configs;
+        assert_eq!(shown[0].env["PASSWORD"].expose(), "");
+        // The window sends what it was shown, with another name and argument.
+        shown[0].name = "wrens".to_owned();
+        shown[0].args = vec!["601".to_owned()];
+        servers.save(shown).expect("saved");
+        let kept = stored(&chat).expect("the servers");
+        assert_eq!((&*kept[0].name, &*kept[0].args[0]), ("wrens", "601"));
+        assert_eq!(kept[0].env["PASSWORD"].expose(), "hunter2");
+        // Another program does not have it.
+        let other = ServerConfig {
+            command: "cat".to_owned(),
+            ..server("others", "")
+        };
+        servers.save(vec![other]).expect("saved");
+        let kept = stored(&chat).expect("the servers");
+        assert_eq!(kept[0].env["PASSWORD"].expose(), "");
+        servers.end();
+        chat.shutdown();
+    }
+
+    #[test]
+    fn a_server_must_answer_within_the_time_of_the_settings() {
+        let (chat, servers) = servers();
+        let settings = chat.snapshot().expect("a snapshot").settings;
+        let settings = Settings {
+            server_seconds: 1,
+            ..settings
+        };
+        let settings = chat.save_settings(settings).expect("saved");
+        servers.settings_changed(&settings).expect("applied");
+        let silent = ServerConfig {
+            enabled: true,
+            ..server("birds", "")
+        };
+        servers.save(vec![silent]).expect("saved");
+        let began = Instant::now();
+        let reason = loop {
+            let mut states = servers.list().expect("the servers").states;
+            if let ServerStatus::Failed { reason } = states.remove(0).status {
+                break reason;
+            }
+            assert!(began.elapsed() < Duration::from_secs(30), "the default");
+            thread::sleep(Duration::from_millis(20));
+        };
+        assert!(reason.contains("within 1 second."), "{reason}");
+        servers.end();
+        chat.shutdown();
+    }
+}

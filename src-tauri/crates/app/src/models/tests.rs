@@ -25,7 +25,7 @@ const Q4_K_M: &str = "SmolLM3-Q4_K_M.gguf";
 
 /// A host that opens every requested model.
 #[derive(Default)]
-struct AnyModel(Option<ModelInfo>);
+pub(crate) struct AnyModel(Option<ModelInfo>);
 
 impl ModelHost for AnyModel {
     fn open(
