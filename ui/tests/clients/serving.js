@@ -13,7 +13,8 @@ export const skip = !existsSync(app) && `there is no ${app}: npm run test builds
 
 /** Starts `goldcrest serve`. Returns its address and key; the test ends it. */
 export async function serving(t, ...args) {
-  const child = spawn(app, ["serve", "--json", "--port", "0", "--model", model, ...args], {
+  const options = args.includes("--model") ? args : ["--model", model, ...args];
+  const child = spawn(app, ["serve", "--json", "--port", "0", ...options], {
     stdio: ["ignore", "pipe", "inherit"],
   });
   t.after(() => child.kill("SIGINT"));
