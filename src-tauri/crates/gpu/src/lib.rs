@@ -1,7 +1,8 @@
 //! SmolLM3 on any GPU: a pass is a plan of kernels over buffers, plain data, and an executor runs it.
 //!
 //! The kernels are WGSL (`wgsl/`), specialised for a model's dimensions and compiled when they are first used; the
-//! executor is wgpu, on Vulkan or Metal. Only the GPU's driver has to be installed.
+//! executor is wgpu, on Vulkan or Metal. Only the GPU's driver has to be installed. It has run on Vulkan alone: for Metal
+//! the kernels are translated in a test.
 //!
 //! Modules, bottom to top: `error`, `shape`, `weights`, `kernel`; `device` (adapters and their limits); `exec` (the
 //! executor); `plan` (the forward pass as fused kernels); `model` (prefill, sampling, memory, profile); `check`.
