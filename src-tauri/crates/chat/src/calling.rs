@@ -21,8 +21,6 @@ struct CallingAnswer {
     message: MessageId,
     /// The call that waits or runs.
     call: Option<CurrentCall>,
-    /// Call at which the answer was interrupted before.
-    interrupted: Option<String>,
 }
 
 struct CurrentCall {
@@ -35,20 +33,12 @@ struct CurrentCall {
 }
 
 impl Calling {
-    /// Adds an answer. `interrupted`: the id of the call at which it was interrupted before.
-    pub fn begin(&mut self, chat: ChatId, message: MessageId, interrupted: Option<String>) {
+    pub fn begin(&mut self, chat: ChatId, message: MessageId) {
         self.answers.push(CallingAnswer {
             chat,
             message,
             call: None,
-            interrupted,
         });
-    }
-
-    /// Returns whether an answer was interrupted at this call, which may have run.
-    pub fn may_have_run(&self, message: MessageId, id: &str) -> bool {
-        let answer = self.answers.iter().find(|it| it.message == message);
-        answer.is_some_and(|it| it.interrupted.as_deref() == Some(id))
     }
 
     /// Lets a call wait for consent.

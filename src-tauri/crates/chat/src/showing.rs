@@ -2,13 +2,14 @@
 
 use std::collections::HashMap;
 
+use inference::Part;
 use store::{ChatId, ChatRow, DraftPlace, MessageId, MessageRow, Store};
 
 use crate::answers::AnswerQueue;
 use crate::bin::BIN;
 use crate::failure::{Failure, FailureCode};
 use crate::stores::Stores;
-use crate::view::{AnswerStats, ChatSummary, ChatView, Message, Omitted, ReadFrom};
+use crate::view::{AnswerStats, CallStatus, ChatSummary, ChatView, Message, Omitted, ReadFrom};
 
 /// Number of messages below which siblings are queried one by one; from it on, those of the whole chat at once.
 const FEW: usize = 50;
@@ -93,7 +94,12 @@ fn siblings(store: &Store, chat: ChatId) -> Result<Siblings, Failure> {
 
 fn message(answers: &AnswerQueue, mut row: MessageRow, siblings: Vec<MessageId>) -> Message {
     let seq = answers.lay_over(&mut row);
-    let calls = answers.calling.view(row.id).into_iter().collect();
+    let call = answers.calling.view(row.id);
+    if let Some(call) = call.as_ref().filter(|it| it.status == CallStatus::Runs) {
+        // It is for the case of a crash.
+        let is_result = |part: &Part| matches!(part, Part::ToolResult { id, .. } if *id == call.id);
+        row.progress.parts.0.retain(|part| !is_result(part));
+    }
     let error = row
         .error
         .map(|error| Failure::new(FailureCode::from_name(&error.code), error.message));
@@ -124,7 +130,7 @@ fn message(answers: &AnswerQueue, mut row: MessageRow, siblings: Vec<MessageId>)
         created_at: row.created_at,
         siblings,
         seq,
-        calls,
+        calls: call.into_iter().collect(),
     }
 }
 

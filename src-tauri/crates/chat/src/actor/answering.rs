@@ -59,8 +59,8 @@ impl ChatActor {
         for waiting in self.answers.take_waiting() {
             if self.waits_for_another(&waiting) {
                 self.answers.queue(waiting);
-            } else if let Some(call) = self.open_call(&waiting) {
-                self.begin_calls(waiting.chat, waiting.message, Some(call));
+            } else if self.has_open_calls(&waiting) {
+                self.begin_calls(waiting.chat, waiting.message);
                 has_called = true;
             } else if let Some(topic) = self.guide_topic(&waiting) {
                 self.settle(guide_answer(&waiting, topic));
@@ -228,7 +228,7 @@ impl ChatActor {
             .iter()
             .try_for_each(|it| messages.journal(message, it));
         match saved {
-            Ok(()) => self.begin_calls(chat, message, None),
+            Ok(()) => self.begin_calls(chat, message),
             Err(error) => self.settle(AnswerEnd {
                 state: MessageState::Failed,
                 failure: Some(error.into()),

@@ -27,8 +27,8 @@ use crate::view::{CallStatus, CallView, ChatEvent, Consent, ToolView};
 const SEARCH: &str = "search_chats";
 /// Result of a call that was stopped while it ran.
 const STOPPED: &str = "The call was stopped. It may have taken effect.";
-const MAY_HAVE_RUN: &str =
-    "The answer was interrupted at this call, which may have taken effect already.";
+/// Result, until there is another, of a call that changes things: the app may crash while it runs.
+const INTERRUPTED: &str = "The app ended while the call ran. It may have taken effect.";
 const OUTSIDE: &str = "This chat has content from outside, which may have led to this call. So it is asked each time.";
 /// Characters of the user's word to the model.
 const MAX_REASON: usize = 500;
@@ -61,28 +61,20 @@ impl CallResult {
 }
 
 impl ChatActor {
-    /// Returns the id of the first call without a result, of an answer that goes on.
-    pub(super) fn open_call(&self, waiting: &WaitingAnswer) -> Option<String> {
+    /// Returns whether an answer that goes on has calls to be run first.
+    pub(super) fn has_open_calls(&self, waiting: &WaitingAnswer) -> bool {
         let goes_on = matches!(waiting.start, AnswerStart::Resumed | AnswerStart::GoesOn);
         let row = self
             .stores
             .message(waiting.message)
             .ok()
-            .filter(|_| goes_on)?;
-        let call = rounds::open_calls(&row.progress.parts).next()?;
-        Some(call.id.to_owned())
+            .filter(|_| goes_on);
+        row.is_some_and(|row| rounds::open_calls(&row.progress.parts).next().is_some())
     }
 
-    /// Runs the calls of an answer. It goes on when all have results. `interrupted`: see [`Calling::begin`].
-    ///
-    /// [`Calling::begin`]: crate::calling::Calling::begin
-    pub(super) fn begin_calls(
-        &mut self,
-        chat: ChatId,
-        message: MessageId,
-        interrupted: Option<String>,
-    ) {
-        self.answers.calling.begin(chat, message, interrupted);
+    /// Runs the calls of an answer. It goes on when all have results.
+    pub(super) fn begin_calls(&mut self, chat: ChatId, message: MessageId) {
+        self.answers.calling.begin(chat, message);
         self.next_call(chat, message);
     }
 
@@ -114,22 +106,16 @@ impl ChatActor {
             match self.prepared(chat, &row, call)? {
                 Err(result) => self.add_result(&row, call.id, result)?,
                 Ok(prepared) => {
-                    let info = prepared.tool.info();
-                    let may_have_run = self.answers.calling.may_have_run(message, call.id);
-                    let asking = match may_have_run && info.effects.changes {
-                        true => Some(Asking(Some(MAY_HAVE_RUN.to_owned()))),
-                        false => self.asks(chat, &row, &info)?,
-                    };
-                    match asking {
+                    match self.asks(chat, &row, &prepared.tool.info())? {
                         None => self.run_call(chat, &row, call, prepared)?,
                         Some(Asking(asks_because)) => {
                             let view = CallView {
                                 id: call.id.to_owned(),
                                 status: CallStatus::Asks,
-                                tool: ToolView::from(&*info),
+                                tool: ToolView::from(&*prepared.tool.info()),
                                 asks_because,
                             };
-                            let fingerprint = info.fingerprint();
+                            let fingerprint = prepared.tool.info().fingerprint();
                             self.answers.calling.ask(message, view, fingerprint);
                         }
                     }
@@ -245,6 +231,10 @@ impl ChatActor {
         } else {
             Vec::new()
         };
+        let changes = |tool: &Arc<dyn Tool>| tool.info().effects.changes;
+        if changes(&tool) || functions.iter().any(changes) {
+            self.add_result(row, call.id, CallResult::failed(INTERRUPTED))?;
+        }
         let (run, cancel) = self.answers.calling.run(row.id, view);
         let time = Duration::from_secs(self.settings.tool_seconds.into());
         let mailbox = self.mailbox.clone();
@@ -342,10 +332,12 @@ impl ChatActor {
         Ok(messages.journal(row.id, &progress)?)
     }
 
-    /// Returns an answer with the result of a call, which is text of limited length.
+    /// Returns an answer with the result of a call, in place of an earlier one. It is text of limited length.
     fn with_result(&self, row: &MessageRow, id: &str, result: CallResult) -> Progress {
         let most = self.settings.tool_result_characters as usize;
         let mut progress = row.progress.clone();
+        let is_of_call = |part: &Part| matches!(part, Part::ToolResult { id: of, .. } if of == id);
+        progress.parts.0.retain(|part| !is_of_call(part));
         progress.parts.0.push(Part::ToolResult {
             id: id.to_owned(),
             text: tools::given(&result.text, most),
@@ -353,7 +345,7 @@ impl ChatActor {
             server: result.server,
         });
         let is_over = rounds::open_calls(&progress.parts).next().is_none();
-        if is_over && !progress.tokens.is_empty() {
+        if is_over && !matches!(progress.tokens.last(), None | Some(&ROUND_END)) {
             progress.tokens.push(ROUND_END);
         }
         progress

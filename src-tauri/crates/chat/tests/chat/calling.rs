@@ -1,6 +1,5 @@
 //! Calls of tools: the rounds of an answer, and the user's consent.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use chat::{CallStatus, ChatEvent, ChatPreset, Consent, MessageState, Part, Settings, ToolOutcome};
@@ -9,10 +8,8 @@ use serde_json::json;
 use tools::Effects;
 
 use crate::importing::chats;
-use crate::scripted::{Bench, EVENT_TIMEOUT, Script, Step, TODAY};
-use crate::tool_bench::{
-    CHANGES, Tools, allow_always, bench, kinds, pure, results, turn_on, until_asked,
-};
+use crate::scripted::{Bench, EVENT_TIMEOUT, Step};
+use crate::tool_bench::{CHANGES, Tools, bench, kinds, pure, results, turn_on, until_asked};
 
 #[test]
 fn an_answer_calls_a_tool_and_goes_on_with_its_result() {
@@ -316,7 +313,7 @@ fn long_results_are_cut_and_empty_ones_are_named() {
 #[test]
 fn stop_ends_a_call_that_is_not_run_again() {
     let tools = Tools::new();
-    let _go = tools.add_slow("slow");
+    let _go = tools.add_slow("slow", Effects::default());
     let mut bench = bench(&tools, &["slow"]);
     bench
         .script
@@ -344,53 +341,6 @@ fn stop_ends_a_call_that_is_not_run_again() {
     let answer = bench.until_ended();
     assert_eq!(kinds(&answer), ["text", "call", "result", "text"]);
     assert_eq!(tools.runs(), 1);
-}
-
-#[test]
-fn a_waiting_call_is_not_run_after_a_restart() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("goldcrest.db");
-    let tools = Tools::new();
-    tools.add("write", CHANGES, None);
-    let script = Script::default();
-    let mut bench = Bench::on_file(&path, &script);
-    bench.until_ready();
-    bench.chat.set_tools(Arc::clone(&tools.registry)).unwrap();
-    turn_on(&bench, &["write"]);
-    bench
-        .script
-        .answer([Step::Say("I write."), Step::Call("write", "{}")]);
-    bench.chat.send(None, "Write.", false).unwrap();
-    let (chat, message, _) = until_asked(&mut bench);
-    bench.chat.shutdown();
-    drop(bench);
-    let mut bench = Bench::start(store::Store::open(&path).unwrap(), &script, TODAY);
-    bench.until_ready();
-    bench.chat.set_tools(Arc::clone(&tools.registry)).unwrap();
-    let shown = bench.chat.open_chat(chat).unwrap().messages.pop().unwrap();
-    assert_eq!(shown.state, MessageState::Interrupted);
-    assert!(shown.calls.is_empty() && results(&shown).is_empty());
-    assert_eq!(kinds(&shown), ["text", "call"]);
-    // Continue asks again, also about a tool that may run at once: after a crash the call may have taken effect.
-    allow_always(&mut bench, "write");
-    assert_eq!(tools.runs(), 1);
-    bench.chat.continue_answer(message.id).unwrap();
-    let (_, message, asked) = until_asked(&mut bench);
-    let reason = asked.asks_because.expect("a reason");
-    assert!(reason.contains("may have taken effect"), "{reason}");
-    assert_eq!(tools.runs(), 1);
-    // The next call does not ask.
-    bench
-        .script
-        .answer([Step::Call("write", r#"{"text": "b"}"#)]);
-    bench.script.answer([Step::Say("Done.")]);
-    let allowed = bench
-        .chat
-        .answer_call(message.id, &*asked.id, Consent::Once);
-    allowed.unwrap();
-    let answer = bench.until_ended();
-    assert_eq!(answer.state, MessageState::Done);
-    assert_eq!(tools.runs(), 3);
 }
 
 #[test]

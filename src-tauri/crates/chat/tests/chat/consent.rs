@@ -8,12 +8,25 @@ use store::{Store, faults};
 use tools::Effects;
 
 use crate::scripted::{Bench, Script, Step};
-use crate::tool_bench::{CHANGES, Tools, allow_always, bench, results, turn_on, until_asked};
+use crate::tool_bench::{CHANGES, Tools, bench, results, turn_on, until_asked};
 
 const SENDS: Effects = Effects {
     network: true,
     ..CHANGES
 };
+
+/// Has the model call a tool, and allows the tool from then on.
+fn allow_always(bench: &mut Bench, tool: &'static str) -> chat::ChatId {
+    bench.script.answer([Step::Call(tool, "{}")]);
+    bench.chat.send(None, "Go.", false).unwrap();
+    let (chat, message, asked) = until_asked(bench);
+    let allowed = bench
+        .chat
+        .answer_call(message.id, &*asked.id, Consent::Always);
+    allowed.unwrap();
+    bench.until_ended();
+    chat
+}
 
 #[test]
 fn a_tool_that_changes_while_it_asks_is_shown_again() {
@@ -144,7 +157,7 @@ fn a_result_that_cannot_be_saved_is_kept_and_the_call_not_run_again() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("goldcrest.db");
     let tools = Tools::new();
-    let go = tools.add_slow("slow");
+    let go = tools.add_slow("slow", Effects::default());
     let mut bench = Bench::start(
         Store::open(&path).unwrap(),
         &Script::default(),

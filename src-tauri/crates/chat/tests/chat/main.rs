@@ -24,6 +24,7 @@ mod guide;
 mod idle;
 mod importing;
 mod importing_again;
+mod interrupted_calls;
 mod opening;
 mod order;
 mod presets;

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use chat::{
-    CallStatus, CallView, ChatEvent, ChatId, Consent, Message, Part, Settings, ToolOutcome,
+    CallStatus, CallView, ChatEvent, ChatId, Message, Part, Settings, ToolOutcome,
 };
 use inference::ToolDefinition;
 use serde_json::{Map, Value, json};
@@ -14,7 +14,7 @@ use tools::{
     Effects, Registry, Tool, ToolError, ToolInfo, ToolOutput, ToolProvider, ToolRun, ToolSource,
 };
 
-use crate::scripted::{Bench, Step};
+use crate::scripted::Bench;
 
 /// A tool that returns its arguments, or waits until the test lets it go on.
 pub struct Echo {
@@ -83,10 +83,10 @@ impl Tools {
             .add(Arc::new(self.echo(name, effects, server, None)));
     }
 
-    /// Adds a pure tool that waits for the sender.
-    pub fn add_slow(&self, name: &str) -> Sender<()> {
+    /// Adds a tool that waits for the sender.
+    pub fn add_slow(&self, name: &str, effects: Effects) -> Sender<()> {
         let (go, wait) = channel();
-        let tool = self.echo(name, Effects::default(), None, Some(Mutex::new(wait)));
+        let tool = self.echo(name, effects, None, Some(Mutex::new(wait)));
         self.registry.add(Arc::new(tool));
         go
     }
@@ -148,19 +148,6 @@ impl ToolProvider for Exchanged {
     fn tools(&self) -> Vec<Arc<dyn Tool>> {
         self.0.lock().unwrap().clone()
     }
-}
-
-/// Has the model call a tool, and allows the tool from then on.
-pub fn allow_always(bench: &mut Bench, tool: &'static str) -> ChatId {
-    bench.script.answer([Step::Call(tool, "{}")]);
-    bench.chat.send(None, "Go.", false).unwrap();
-    let (chat, message, asked) = until_asked(bench);
-    let allowed = bench
-        .chat
-        .answer_call(message.id, &*asked.id, Consent::Always);
-    allowed.unwrap();
-    bench.until_ended();
-    chat
 }
 
 pub const CHANGES: Effects = Effects {
