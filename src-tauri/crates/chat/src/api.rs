@@ -211,6 +211,10 @@ impl ApiJob {
         self
     }
 
+    pub fn is_cancelled(&self) -> bool {
+        self.request.signals.is_cancelled()
+    }
+
     pub fn into_parts(self) -> (ApiRequest, ApiOutput) {
         (self.request, self.output)
     }

@@ -1,8 +1,9 @@
 //! The thread that owns the model. Between two jobs of the actor it runs the requests that it has submitted to the host.
 //!
 //! Answers are written together. While there are none, a draft is prefilled at once, and after an idle time titles are
-//! made and KV caches saved. A job that the actor submits ends such work, and the pass of several answers; a title, and a
-//! draft that continues the one being prefilled, wait for it.
+//! made and KV caches saved. A job that the actor submits ends such work, and the pass of several answers, but no two passes
+//! in a row. A title, a draft that continues the one being prefilled, and a request of another program beside others wait for
+//! the end of the pass.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -115,13 +116,11 @@ impl<'a> ModelThread<'a> {
                 Err(TryRecvError::Disconnected) => return None,
                 Err(TryRecvError::Empty) => {}
             }
+            self.drop_cancelled_programs();
             // One between two steps: to encode its prompt takes time.
             if let Some(job) = self.programs.pop_front() {
                 self.answer_program(job);
                 is_idle = false;
-                if self.requests.is_empty() {
-                    continue;
-                }
             }
             if !self.is_answering()
                 && let Some(ahead) = self.ahead.take()
@@ -228,6 +227,15 @@ impl<'a> ModelThread<'a> {
         self.submit(chat, prompt, &request.params, signals, output)
     }
 
+    /// Drops the cancelled requests of other programs, for which nobody waits.
+    fn drop_cancelled_programs(&mut self) {
+        let waiting = self.programs.len();
+        self.programs.retain(|job| !job.is_cancelled());
+        if self.programs.len() < waiting {
+            (self.report)(Report::ApiEnded);
+        }
+    }
+
     /// Submits the request of another program.
     fn answer_program(&mut self, job: ApiJob) {
         let (request, output) = job.into_parts();
@@ -236,9 +244,6 @@ impl<'a> ModelThread<'a> {
             let Some(info) = host.info().map(named) else {
                 return Err(Failure::new(FailureCode::NoModel, "No model is open."));
             };
-            if request.signals.is_cancelled() {
-                return Err(Failure::other("The request was cancelled."));
-            }
             request.check(&info, host.counter().as_deref())?;
             let prompt = request.prompt(host.as_mut(), &info)?;
             Ok((prompt, request.params(&info)))

@@ -23,6 +23,8 @@ const RETRY: u32 = 12;
 pub(crate) struct Upkeep {
     purging: Daily,
     copying: Daily,
+    /// Time of the next attempt to empty the WAL; `None` if no purged content is in it.
+    wal_due: Option<Instant>,
     /// Time of the next indexing step; `None` if the index is complete.
     index_due: Option<Instant>,
     timing: Timing,
@@ -42,6 +44,7 @@ impl Upkeep {
         Upkeep {
             purging: Daily::after(timing.purge_after),
             copying: Daily::after(timing.copy_after),
+            wal_due: None,
             index_due: Some(Instant::now() + timing.purge_after),
             timing,
         }
@@ -62,7 +65,8 @@ impl Upkeep {
     pub fn due(&self, may_purge: bool, may_copy: bool) -> impl Iterator<Item = Instant> + use<> {
         let purge = may_purge.then(|| self.purging.due());
         let copy = may_copy.then(|| self.copying.due());
-        [purge, self.index_due, copy].into_iter().flatten()
+        let due = [purge, self.wal_due, self.index_due, copy];
+        due.into_iter().flatten()
     }
 
     /// Purges some of the expired chats and messages, if that is due.
@@ -80,28 +84,30 @@ impl Upkeep {
                 if let Err(error) = stores.disk.compact() {
                     tracing::warn!(%error, "the file did not become smaller");
                 }
-                match stores.disk.empty_wal() {
-                    Ok(true) => self.purging.done_for(today),
-                    // Another process reads the file.
-                    Ok(false) => self.retry_purge(),
-                    Err(error) => {
-                        tracing::warn!(%error, "purged content is still in the WAL");
-                        self.retry_purge();
-                    }
-                }
+                self.purging.done_for(today);
+                self.wal_due = Some(Instant::now());
             }
             // With a full disk the chats can still be read.
             Err(error) => {
                 tracing::warn!(%error, "what expired was not purged");
-                self.retry_purge();
+                self.purging = Daily::after(RETRY * self.timing.retry_after);
             }
         }
         step.changed.get_or_insert_default();
         Some(step)
     }
 
-    fn retry_purge(&mut self) {
-        self.purging = Daily::after(RETRY * self.timing.retry_after);
+    /// Empties the WAL after a purge, if that is due.
+    pub fn empty_wal(&mut self, store: &Store) {
+        if self.wal_due.is_none_or(|due| due > Instant::now()) {
+            return;
+        }
+        let emptied = store.empty_wal().unwrap_or_else(|error| {
+            tracing::warn!(%error, "purged content is still in the WAL");
+            false
+        });
+        // Else another process uses the file.
+        self.wal_due = (!emptied).then(|| Instant::now() + RETRY * self.timing.retry_after);
     }
 
     /// Indexes some of the messages that the search lacks after an upgrade, if that is due.
@@ -224,14 +230,20 @@ mod tests {
         let mut upkeep = due_at_once();
         let reading = faults::read_on(&file)?;
         assert!(upkeep.purge(&stores, DAY, TODAY).is_some());
+        upkeep.empty_wal(&stores.disk);
         assert!(stores.disk.chats().ids_of_all()?.is_empty());
         assert!(wal_bytes()? > 0, "the other reads it");
-        assert!(upkeep.purging.due() < Instant::now() + RETRY * Timing::default().retry_after);
+        assert!(upkeep.purge(&stores, DAY, TODAY).is_none(), "it is done");
+        let retry = Timing::default().retry_after;
+        assert!(
+            upkeep
+                .wal_due
+                .is_some_and(|due| due > Instant::now() + retry)
+        );
         drop(reading);
-        upkeep.purge_soon();
-        assert!(upkeep.purge(&stores, DAY, TODAY).is_some());
-        assert_eq!(wal_bytes()?, 0);
-        assert!(!upkeep.purging.is_due(TODAY));
+        upkeep.wal_due = Some(Instant::now());
+        upkeep.empty_wal(&stores.disk);
+        assert_eq!((wal_bytes()?, upkeep.wal_due), (0, None));
         Ok(())
     }
 

@@ -94,7 +94,8 @@ impl ChatActor {
         }
         let chat = draft.chat.unwrap_or(NEW_CHAT);
         let job = Job::ReadAhead { chat, request };
-        if self.ahead.begin(draft) {
+        // A pass of another program's answer is not ended for it.
+        if self.ahead.begin(draft) || self.answers_programs() {
             self.jobs.queue(job);
         } else {
             self.jobs.submit(job);

@@ -224,6 +224,7 @@ impl ChatActor {
                 self.retain_chats(&changed);
             }
         }
+        self.upkeep.empty_wal(&self.stores.disk);
         self.upkeep.index(&self.stores.disk);
         // A copy would keep hidden rows that may not stay.
         if !self.copies.any() && self.upkeep.begin_copy(today) {

@@ -8,10 +8,11 @@ use chat::{
     ApiEvent, ApiPrompt, ApiRequest, Chat, ChatEvent, Failure, FailureCode, ModelChoice,
     ModelStatus, SamplingSettings, Timing,
 };
-use inference::{Conversation, Event, Finished, Role, Signals, StopReason, Turn};
+use inference::{Conversation, Event, Finished, Role, Signals, StopReason, ToolDefinition, Turn};
+use serde_json::json;
 use store::Store;
 
-use crate::scripted::{Bench, EVENT_TIMEOUT, Script, Step, TIMING, TODAY};
+use crate::scripted::{Bench, EVENT_TIMEOUT, LONGEST_TOKEN, Script, Step, TIMING, TODAY};
 
 /// Progress of a request.
 #[derive(Debug)]
@@ -184,4 +185,51 @@ fn a_model_that_goes_ends_its_answers_with_the_reason() {
     assert_eq!(ended(&progress).1, Err(FailureCode::NoModel));
     let (progress, _) = ask(&bench.chat, conversation("Hi", false));
     assert_eq!(ended(&progress).1, Err(FailureCode::NoModel));
+}
+
+#[test]
+fn a_prompt_that_is_too_long_with_all_its_parts_is_refused_unread() {
+    let bench = Bench::new();
+    let ask_with = |instructions: &str, description: &str| {
+        let mut prompt = conversation("Hi", false);
+        if let ApiPrompt::Conversation(conversation) = &mut prompt {
+            conversation.instructions = Some(instructions.to_owned());
+            conversation.tools = [ToolDefinition {
+                name: "weigh".to_owned(),
+                description: description.to_owned(),
+                parameters: json!({ "type": "object" }),
+                code: None,
+            }]
+            .into();
+        }
+        ended(&ask(&bench.chat, prompt).0).1
+    };
+    // The context has 4,096 tokens. In many bytes, in many words, and in both.
+    let (bytes, words) = ("x".repeat(4097 * LONGEST_TOKEN), "word ".repeat(20_000));
+    for (instructions, description) in [(&*bytes, ""), ("", &*bytes), (&*words, ""), ("", &*words)]
+    {
+        let refused = ask_with(instructions, description);
+        assert_eq!(refused, Err(FailureCode::TooLong));
+    }
+    assert!(bench.script.prompted().is_empty());
+    let few = format!("{} ", "x".repeat(250)).repeat(200);
+    assert_eq!(ask_with(&few, &few), Ok(StopReason::EndOfTurn));
+}
+
+#[test]
+fn programs_that_went_away_delay_no_other() {
+    let bench = Bench::new();
+    let slow = (0..60).flat_map(|_| [Step::Say("a"), Step::Sleep(20)]);
+    bench.script.answer(slow.collect::<Vec<_>>());
+    let (first, _) = ask(&bench.chat, conversation("One", false));
+    while !matches!(next(&first), ApiProgress::Said(_)) {}
+    for _ in 0..30 {
+        let (_, signals) = ask(&bench.chat, conversation("Two", false));
+        signals.cancel();
+    }
+    let (last, _) = ask(&bench.chat, conversation("Three", false));
+    assert!(matches!(next(&last), ApiProgress::Begun(_)));
+    let said = first.try_iter();
+    let said = said.filter(|it| matches!(it, ApiProgress::Said(_))).count();
+    assert!(said < 15, "{said} tokens of the first answer meanwhile");
 }
