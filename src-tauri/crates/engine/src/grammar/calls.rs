@@ -51,7 +51,7 @@ impl Grammars {
         }
         let schemas = |tool: &ToolDefinition| {
             usable(&tool.parameters)
-                .inspect_err(|error| tracing::warn!(tool = tool.name, %error, "any arguments"))
+                .inspect_err(|error| note_any_arguments(error))
                 .unwrap_or_else(|_| UsableSchema::any_object())
         };
         let code = tools.iter().find(|tool| tool.code.is_some());
@@ -73,7 +73,7 @@ impl Grammars {
                 Ok(rest) => rest,
                 // Together the schemas are too large.
                 Err(error) => {
-                    tracing::warn!(%error, "any arguments, of all tools");
+                    note_any_arguments(&error);
                     grammar = loose;
                     self.start(&grammar.json_rest, &grammar)?
                 }
@@ -205,6 +205,12 @@ impl Grammars {
             None => OpeningTag::Text(text),
         }
     }
+}
+
+/// Logs that a tool may have any arguments. The error may quote what another program sent.
+fn note_any_arguments(error: &dyn std::error::Error) {
+    tracing::warn!("a tool may have any arguments");
+    tracing::debug!(%error, "its schema cannot be used");
 }
 
 /// A text as a literal of a grammar, which is a string of JSON.

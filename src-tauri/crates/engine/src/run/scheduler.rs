@@ -62,8 +62,8 @@ pub(crate) struct Scheduler {
     /// True if the last pass of an answer was preempted. The next one is not, so that events that come faster than passes
     /// do not stop all answers.
     was_preempted: bool,
-    /// Passes that read a prompt, beside others that wait to be read.
-    reads_beside: u32,
+    /// Passes that have read a part of a prompt.
+    reads: u32,
     pub(crate) grammars: Grammars,
 }
 
@@ -96,7 +96,7 @@ impl Scheduler {
             may_resume: false,
             apart: VecDeque::new(),
             was_preempted: false,
-            reads_beside: 0,
+            reads: 0,
         }
     }
 
@@ -142,6 +142,7 @@ impl Scheduler {
         if !cancelled.is_empty() {
             return cancelled;
         }
+        self.was_preempted &= !self.active.is_empty();
         self.give_way();
         self.admit();
         if self.active.is_empty()

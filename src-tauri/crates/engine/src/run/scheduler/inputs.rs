@@ -9,7 +9,7 @@ const KEPT_SPEED: f64 = 0.62;
 /// Tokens of a prompt that are read beside an answer by a model that runs its sequences one after the other.
 const ROWS_BESIDE: usize = 64;
 
-/// Passes that read the shortest of several prompts, before one that reads the oldest.
+/// One of this number of passes reads the oldest of several prompts, the others read the shortest.
 const OLDEST_AFTER: u32 = 4;
 
 /// Tokens of the request with this index, and the positions whose logits are computed.
@@ -17,7 +17,7 @@ pub(super) type NextTokens = (usize, Vec<u32>, Want);
 
 impl Scheduler {
     /// Returns the next tokens of the active requests, by their index: one of each answer that is being written, with a
-    /// draft if it is alone, and a part of the first prompt that is not read.
+    /// draft if it is alone, and a part of the next prompt that is not read.
     pub(super) fn inputs(&mut self) -> Vec<NextTokens> {
         let is_writing =
             |active: &&ActiveRequest| matches!(active.state, RequestState::Evaluating { .. });
@@ -87,23 +87,25 @@ impl Scheduler {
     /// Returns the request whose prompt is read next: the most urgent one, and among equals the one with the fewest
     /// tokens left, so that a long prompt delays a short one by no more than a pass. Every few passes read the oldest, so
     /// that short ones do not delay it for ever.
-    fn next_reader(&mut self) -> Option<usize> {
+    fn next_reader(&self) -> Option<usize> {
         let is_reading = |state: &RequestState| matches!(state, RequestState::Reading);
         let oldest = self.first(is_reading)?;
-        let priority = self.active[oldest].request.priority;
-        let equals = self.active.iter().enumerate();
-        let equals =
-            equals.filter(|(_, it)| is_reading(&it.state) && it.request.priority == priority);
-        let unread = |it: &ActiveRequest| it.answer.tokens().len() - it.sequence.tokens.len();
-        let shortest = equals.min_by_key(|(_, it)| unread(it))?.0;
-        if shortest == oldest {
+        let reading = self.active.iter().enumerate();
+        let reading = reading.filter(|(_, it)| is_reading(&it.state));
+        let next_apart = self.apart.front();
+        if let Some((at, _)) = reading
+            .clone()
+            .find(|(_, it)| Some(&it.request.id) == next_apart)
+        {
+            return Some(at);
+        }
+        if self.reads % OLDEST_AFTER == OLDEST_AFTER - 1 {
             return Some(oldest);
         }
-        self.reads_beside += 1;
-        match self.reads_beside % OLDEST_AFTER {
-            0 => Some(oldest),
-            _ => Some(shortest),
-        }
+        let priority = self.active[oldest].request.priority;
+        let equals = reading.filter(|(_, it)| it.request.priority == priority);
+        let unread = |it: &ActiveRequest| it.answer.tokens().len() - it.sequence.tokens.len();
+        equals.min_by_key(|(_, it)| unread(it)).map(|(at, _)| at)
     }
 
     /// Moves the requests on after a pass over their tokens.
@@ -112,8 +114,11 @@ impl Scheduler {
         for (at, ids, want) in inputs {
             let active = &mut self.active[*at];
             let begins = active.answer.stats.tokens == 0;
-            if begins && let RequestState::Reading = active.state {
-                on_event(active.request.id, active.progress());
+            if let RequestState::Reading = active.state {
+                self.reads = self.reads.wrapping_add(1);
+                if begins {
+                    on_event(active.request.id, active.progress());
+                }
             }
             match want {
                 Want::Nothing => {
