@@ -404,10 +404,12 @@ pub fn serve(
     config: &ApiConfig,
     mut on_event: impl FnMut(ServeEvent) + Send + 'static,
 ) -> io::Result<ApiServer> {
+    let requests = Requests::default();
+    let texts = tokenizing(chat.clone(), Arc::clone(&requests))?;
     let mut clients = Clients {
         chat: chat.clone(),
-        requests: Arc::default(),
-        texts: tokenizing(chat.clone())?,
+        requests,
+        texts,
     };
     let mut has_failed = false;
     ApiServer::start(program, config, move |sender, line| match line {
@@ -443,11 +445,16 @@ struct Clients {
     texts: Sender<Text>,
 }
 
-/// Starts a thread that encodes texts: a long one must not delay other lines. It ends with the sender.
-fn tokenizing(chat: Chat) -> io::Result<Sender<Text>> {
+/// Starts a thread that encodes the texts of these requests: a long one must not delay other lines. It ends with the
+/// sender.
+fn tokenizing(chat: Chat, requests: Requests) -> io::Result<Sender<Text>> {
     let (texts, to_encode) = channel::<Text>();
     let encode = move || {
         for (id, text, sender) in to_encode {
+            if guard(&requests).remove(&id).is_none() {
+                // It was cancelled.
+                continue;
+            }
             let counter = chat.served_model().ok().flatten();
             let counter = counter.and_then(|model| model.counter);
             sender.send(&match counter {
@@ -476,6 +483,7 @@ impl Clients {
                 }
             }
             FromServer::Tokenize { id, text } => {
+                self.locked().insert(id, Signals::default());
                 // An error means that the thread has ended, which drops the text.
                 let _ = self.texts.send((id, text, sender.clone()));
             }

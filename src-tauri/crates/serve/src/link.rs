@@ -36,8 +36,9 @@ impl AppLink {
         thread::spawn(move || {
             let mut out = io::stdout();
             for line in to_write {
+                // The end of the input ends this process.
                 if out.write_all(&line).and_then(|()| out.flush()).is_err() {
-                    process::exit(0);
+                    return;
                 }
             }
         });

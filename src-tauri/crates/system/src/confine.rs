@@ -45,11 +45,14 @@ const DENIED: &[i64] = &[
     libc::SYS_renameat2,
     libc::SYS_request_key,
     libc::SYS_rt_sigqueueinfo,
+    libc::SYS_rt_tgsigqueueinfo,
     libc::SYS_setns,
     libc::SYS_setxattr,
     libc::SYS_socket,
     libc::SYS_socketpair,
     libc::SYS_symlinkat,
+    libc::SYS_tgkill,
+    libc::SYS_tkill,
     libc::SYS_truncate,
     libc::SYS_umount2,
     libc::SYS_unlinkat,
@@ -82,6 +85,9 @@ const DENIED_OLDER: &[i64] = &[
 #[cfg(not(target_arch = "x86_64"))]
 const DENIED_OLDER: &[i64] = &[];
 
+/// Newer forms, which have one number on all architectures: fchmodat2, setxattrat, removexattrat.
+const DENIED_NEWER: &[i64] = &[452, 463, 466];
+
 /// System calls that make a socket receive connections.
 pub const LISTENING: &[i64] = &[libc::SYS_bind, libc::SYS_listen];
 
@@ -93,6 +99,7 @@ pub fn confine(also: &[i64]) -> Result<(), Error> {
     let rules: BTreeMap<i64, Vec<_>> = DENIED
         .iter()
         .chain(DENIED_OLDER)
+        .chain(DENIED_NEWER)
         .chain(also)
         .map(|call| (*call, Vec::new()))
         .collect();

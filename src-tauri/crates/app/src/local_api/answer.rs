@@ -23,7 +23,7 @@ pub struct ApiAnswer {
     single: bool,
     /// True for a conversation, in which blank lines before an answer are not part of it.
     trims: bool,
-    /// Part of the request that the model cannot answer, if it refuses the request; `None` if it may be any.
+    /// Part of the request that a refusal is most likely about; `None` if it may be any.
     refusable: Option<RefusedPart>,
     /// Tokens of the model, for the bytes of tokens.
     counter: Option<Arc<dyn PromptCounter>>,
@@ -211,7 +211,7 @@ fn send_text(
     }
 }
 
-/// Returns the part of a request that a model may be unable to answer; `None` if there are several. Failures do not name
+/// Returns the part of a request that a refusal is most likely about; `None` if there are several. Failures do not name
 /// the part.
 fn refusable(request: &Generation) -> Option<RefusedPart> {
     let has_tools = match &request.prompt {
