@@ -21,8 +21,8 @@ const checks = {
   rustfmt: cargo("fmt", "--all", "--check"),
   clippy: afterTests
     ? [process.execPath, [".scripts/warnings.mjs"]]
-    : cargo("clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"),
-  ...(afterTests ? {} : { tidy: cargo("test", "--quiet", "--package", "tidy") }),
+    : cargo("clippy", "--workspace", "--all-targets", "--", "-D", "warnings"),
+  ...(afterTests ? {} : { tidy: cargo("test", "--package", "tidy") }),
   "Prettier for .scripts": packageCommand(
     "prettier/bin/prettier.cjs",
     ...["--config", "ui/prettier.config.js", "--check", ".scripts"],

@@ -168,7 +168,8 @@ function runStep(program, args, env, silence) {
 
 function killGroup(leader, signal) {
   try {
-    process.kill(-leader, signal);
+    // Windows has no groups.
+    process.kill(process.platform === "win32" ? leader : -leader, signal);
   } catch {
     // It has ended.
   }

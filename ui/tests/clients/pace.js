@@ -60,6 +60,8 @@ async function answer({ baseURL, key }, prompt, tokens) {
   }
   const events = said.split("data: ").filter((event) => event.startsWith("{"));
   const { usage } = events.map((event) => JSON.parse(event)).findLast((event) => event.usage);
+  // An answer may have no text.
+  first ??= (performance.now() - begun) / 1000;
   return { first, read: usage.prompt_tokens, written: usage.completion_tokens };
 }
 
@@ -79,15 +81,20 @@ async function measure(server, clients) {
   );
 }
 
-for (const server of servers) await answer(server, prompt(8), 8);
-for (const clients of values.clients.split(",").map(Number))
-  for (let round = 0; round < Number(values.rounds); round++)
-    for (const server of servers) await measure(server, clients);
-for (const server of servers) {
-  const prefix = prompt(PREFIX_TOKENS);
-  const firsts = [];
-  for (const end of ["One", "Two", "Three"])
-    firsts.push((await answer(server, `${prefix} ${end}`, 4)).first.toFixed(2));
-  console.log(`${server.name}, a shared prefix of ${PREFIX_TOKENS} tokens: ${firsts.join(", ")} s`);
+try {
+  for (const server of servers) await answer(server, prompt(8), 8);
+  for (const clients of values.clients.split(",").map(Number))
+    for (let round = 0; round < Number(values.rounds); round++)
+      for (const server of servers) await measure(server, clients);
+  for (const server of servers) {
+    const prefix = prompt(PREFIX_TOKENS);
+    const firsts = [];
+    for (const end of ["One", "Two", "Three"])
+      firsts.push((await answer(server, `${prefix} ${end}`, 16)).first.toFixed(2));
+    console.log(
+      `${server.name}, a shared prefix of ${PREFIX_TOKENS} tokens: ${firsts.join(", ")} s`,
+    );
+  }
+} finally {
+  for (const end of ends) end();
 }
-for (const end of ends) end();
