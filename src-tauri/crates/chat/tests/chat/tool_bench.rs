@@ -5,9 +5,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use chat::{
-    CallStatus, CallView, ChatEvent, ChatId, Message, Part, Settings, ToolOutcome,
-};
+use chat::{CallStatus, CallView, ChatEvent, ChatId, Message, Part, Settings, ToolOutcome};
 use inference::ToolDefinition;
 use serde_json::{Map, Value, json};
 use tools::{
