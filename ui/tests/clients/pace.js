@@ -26,14 +26,29 @@ const own = await serving(t, ...(values.model ? ["--model", values.model] : []))
 const servers = [{ name: "Goldcrest", ...own }];
 if (values.peer) servers.push({ name: values.peer, baseURL: values.peer, key: "none" });
 
+async function tokens(content) {
+  const reply = await fetch(new URL("/tokenize", own.baseURL), {
+    method: "POST",
+    headers: { authorization: `Bearer ${own.key}`, "content-type": "application/json" },
+    body: JSON.stringify({ content }),
+  });
+  return (await reply.json()).count;
+}
+
 let asked = 0;
-/** Words that no other prompt begins with, one token each. */
+const wordsPerToken = 64 / (await tokens(words(64)));
+
+/** A prompt of about this number of tokens that begins like no other. */
 function prompt(tokens) {
-  const words = "the river runs over stones and sand to a wide sea under low clouds".split(" ");
+  return words(Math.round(tokens * wordsPerToken));
+}
+
+function words(count) {
+  const all = "the river runs over stones and sand to a wide sea under low clouds".split(" ");
   const start = String(++asked).padStart(4, "0").split("");
   return [
     ...start,
-    ...Array.from({ length: tokens }, (_, at) => words[(at * at + at + asked) % words.length]),
+    ...Array.from({ length: count }, (_, at) => all[(at * at + at + asked) % all.length]),
   ].join(" ");
 }
 
