@@ -80,11 +80,11 @@ async function answer({ baseURL, key }, prompt, tokens) {
   return { first, read: usage.prompt_tokens, written: usage.completion_tokens };
 }
 
-async function measure(server, clients) {
+/** Asks with each prompt at once. */
+async function measure(server, prompts) {
+  const clients = prompts.length;
   const begun = performance.now();
-  const answers = await Promise.all(
-    Array.from({ length: clients }, () => answer(server, prompt(PROMPT_TOKENS), ANSWER_TOKENS)),
-  );
+  const answers = await Promise.all(prompts.map((prompt) => answer(server, prompt, ANSWER_TOKENS)));
   const seconds = (performance.now() - begun) / 1000;
   const written = answers.reduce((sum, { written }) => sum + written, 0);
   const sorted = answers.map(({ first }) => first).sort((a, b) => a - b);
@@ -99,8 +99,10 @@ async function measure(server, clients) {
 try {
   for (const server of servers) await answer(server, prompt(8), 8);
   for (const clients of values.clients.split(",").map(Number))
-    for (let round = 0; round < Number(values.rounds); round++)
-      for (const server of servers) await measure(server, clients);
+    for (let round = 0; round < Number(values.rounds); round++) {
+      const prompts = Array.from({ length: clients }, () => prompt(PROMPT_TOKENS));
+      for (const server of servers) await measure(server, prompts);
+    }
   for (const server of servers) {
     const prefix = prompt(PREFIX_TOKENS);
     const firsts = [];
