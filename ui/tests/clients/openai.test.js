@@ -122,6 +122,30 @@ test("an answer keeps to a schema", { skip }, async (t) => {
   }
 });
 
+test("an answer is a call or keeps to a schema", { skip }, async (t) => {
+  const openai = await client(t);
+  const schema = {
+    type: "object",
+    properties: { grams: { type: "integer" } },
+    required: ["grams"],
+    additionalProperties: false,
+  };
+  const response_format = { type: "json_schema", json_schema: { name: "weight", schema } };
+  for (const seed of [1, 2, 3, 4]) {
+    const { message } = (
+      await openai.chat.completions.create({
+        ...brief,
+        ...{ seed, temperature: 1, max_tokens: 200, tools: [weather], response_format },
+      })
+    ).choices[0];
+    if (message.tool_calls) {
+      const { name, arguments: text } = message.tool_calls[0].function;
+      assert.equal(name, "get_weather");
+      assert.ok(Number.isInteger(JSON.parse(text).days));
+    } else assert.deepEqual(Object.keys(JSON.parse(message.content)), ["grams"]);
+  }
+});
+
 test("responses are whole, streamed and call tools", { skip }, async (t) => {
   const openai = await client(t);
   const asked = {

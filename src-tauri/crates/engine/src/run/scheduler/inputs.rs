@@ -85,8 +85,8 @@ impl Scheduler {
     }
 
     /// Returns the request whose prompt is read next: the most urgent one, and among equals the one with the fewest
-    /// tokens left, so that a long prompt delays a short one by no more than a pass. Every few passes read the oldest, so
-    /// that short ones do not delay it for ever.
+    /// tokens left, so that a short prompt does not wait for the whole of a long one. One of every [`OLDEST_AFTER`] passes
+    /// reads the oldest, so that short ones do not delay it forever.
     fn next_reader(&self) -> Option<usize> {
         let is_reading = |state: &RequestState| matches!(state, RequestState::Reading);
         let oldest = self.first(is_reading)?;
