@@ -1,11 +1,20 @@
 //! Calls of an answer that a restart or a crash interrupts.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use chat::{CallStatus, Consent, MessageState, ToolOutcome};
 
-use crate::scripted::{Bench, Script, Step, TODAY};
+use crate::scripted::{Bench, Script, Step};
 use crate::tool_bench::{CHANGES, Tools, kinds, results, turn_on, until_asked};
+
+/// Opens the chats of a file, with tools.
+fn with_tools(path: &Path, tools: &Tools, script: &Script) -> Bench {
+    let mut bench = Bench::on_file(path, script);
+    bench.until_ready();
+    bench.chat.set_tools(Arc::clone(&tools.registry)).unwrap();
+    bench
+}
 
 #[test]
 fn a_waiting_call_is_not_run_after_a_restart() {
@@ -14,9 +23,7 @@ fn a_waiting_call_is_not_run_after_a_restart() {
     let tools = Tools::new();
     tools.add("write", CHANGES, None);
     let script = Script::default();
-    let mut bench = Bench::on_file(&path, &script);
-    bench.until_ready();
-    bench.chat.set_tools(Arc::clone(&tools.registry)).unwrap();
+    let mut bench = with_tools(&path, &tools, &script);
     turn_on(&bench, &["write"]);
     bench
         .script
@@ -25,9 +32,7 @@ fn a_waiting_call_is_not_run_after_a_restart() {
     let (chat, message, _) = until_asked(&mut bench);
     bench.chat.shutdown();
     drop(bench);
-    let mut bench = Bench::start(store::Store::open(&path).unwrap(), &script, TODAY);
-    bench.until_ready();
-    bench.chat.set_tools(Arc::clone(&tools.registry)).unwrap();
+    let mut bench = with_tools(&path, &tools, &script);
     let shown = bench.chat.open_chat(chat).unwrap().messages.pop().unwrap();
     assert_eq!(shown.state, MessageState::Interrupted);
     assert!(shown.calls.is_empty() && results(&shown).is_empty());
@@ -45,9 +50,7 @@ fn a_call_that_ran_in_a_crash_is_not_run_again() {
     let tools = Tools::new();
     let go = tools.add_slow("write", CHANGES);
     let script = Script::default();
-    let mut bench = Bench::on_file(&path, &script);
-    bench.until_ready();
-    bench.chat.set_tools(Arc::clone(&tools.registry)).unwrap();
+    let mut bench = with_tools(&path, &tools, &script);
     turn_on(&bench, &["write"]);
     bench.script.answer([Step::Call("write", "{}")]);
     bench.chat.send(None, "Write.", false).unwrap();
@@ -74,9 +77,7 @@ fn a_call_that_ran_in_a_crash_is_not_run_again() {
     bench.chat.shutdown();
 
     let path = left.path().join("goldcrest.db");
-    let mut bench = Bench::start(store::Store::open(&path).unwrap(), &script, TODAY);
-    bench.until_ready();
-    bench.chat.set_tools(Arc::clone(&tools.registry)).unwrap();
+    let mut bench = with_tools(&path, &tools, &script);
     bench.script.answer([Step::Say("It may be written.")]);
     bench.chat.continue_answer(message.id).unwrap();
     let answer = bench.until_ended();

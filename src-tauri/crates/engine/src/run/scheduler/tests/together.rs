@@ -67,10 +67,7 @@ fn a_request_that_ends_early_leaves_the_others_as_they_are() {
 fn a_pass_that_is_preempted_is_repeated() {
     let (prompts, params) = (prompts(), vec![params(1, 0.8, 15); 4]);
     let alone = run_each_alone(&prompts[..4], &params);
-    let mut run = ScheduledRun::new(session(), 4096);
-    for (prompt, params) in prompts.iter().zip(&params) {
-        run.submit(request(prompt, params));
-    }
+    let mut run = submitted(&prompts, &params);
     let (mut preempted, mut ended) = (0, 0);
     while run.scheduler.is_busy() {
         let before = run.written.clone();
@@ -98,10 +95,7 @@ fn a_pass_that_is_preempted_is_repeated() {
 fn answers_go_on_though_passes_are_preempted_all_the_time() {
     let (prompts, params) = (prompts(), vec![params(1, 0.8, 15); 3]);
     let alone = run_each_alone(&prompts[..3], &params);
-    let mut run = ScheduledRun::new(session(), 4096);
-    for (prompt, params) in prompts.iter().zip(&params) {
-        run.submit(request(prompt, params));
-    }
+    let mut run = submitted(&prompts, &params);
     run.preempt.store(true, Ordering::Relaxed);
     while run.scheduler.is_busy() {
         run.step();
@@ -132,6 +126,15 @@ fn a_short_prompt_does_not_wait_for_a_long_one_nor_delay_it_for_ever() {
         .rfind(|(step, _)| *step <= last_short)
         .expect("a part");
     assert!(*read > 32, "{read} tokens of the long one");
+}
+
+/// A run of answers, each with its parameters.
+fn submitted(prompts: &[Prompt], params: &[GenerateParams]) -> ScheduledRun {
+    let mut run = ScheduledRun::new(session(), 4096);
+    for (prompt, params) in prompts.iter().zip(params) {
+        run.submit(request(prompt, params));
+    }
+    run
 }
 
 /// A request of another program.
